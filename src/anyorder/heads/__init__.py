@@ -1,0 +1,55 @@
+"""From a network's numbers to the law of one variable: one file a family."""
+
+from typing import Any
+
+from ..errors import FormatError
+from ..schema import Category, Domain, Ordinal
+from .bernoulli import Bernoulli, BernoulliLaw
+from .categorical import Categorical, CategoricalLaw
+from .gaussian import Gaussian, GaussianLaw
+from .gaussian_mixture import GaussianMixture, GaussianMixtureLaw
+from .law import DiscreteLaw, Head, Law
+from .logistic_mixture import LogisticMixture, LogisticMixtureLaw
+
+HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixture, LogisticMixture)
+
+
+def default_head(domain: Domain) -> Head:
+    """The head that suits a domain when nobody chose one."""
+    match domain:
+        case Category(levels=2):
+            return Bernoulli()
+        case Category(levels=levels):
+            return Categorical(levels)
+        case Ordinal(levels=levels):
+            return LogisticMixture(levels)
+    return GaussianMixture()
+
+
+def head_from_json(item: dict[str, Any]) -> Head:
+    """The head that `to_json` wrote."""
+    sizes = {key: value for key, value in item.items() if key != "kind"}
+    for head in HEADS:
+        if head.kind == item.get("kind"):
+            return head(**sizes)
+    raise FormatError(f"Unknown head {item.get('kind')!r}; this version knows {', '.join(h.kind for h in HEADS)}.")
+
+
+__all__ = [
+    "HEADS",
+    "Bernoulli",
+    "BernoulliLaw",
+    "Categorical",
+    "CategoricalLaw",
+    "DiscreteLaw",
+    "Gaussian",
+    "GaussianLaw",
+    "GaussianMixture",
+    "GaussianMixtureLaw",
+    "Head",
+    "Law",
+    "LogisticMixture",
+    "LogisticMixtureLaw",
+    "default_head",
+    "head_from_json",
+]

@@ -1,0 +1,91 @@
+"""A real number with several bell curves: skewed, heavy-tailed or in clusters."""
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from typing import ClassVar, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+from torch.nn import functional as F
+
+from .gaussian import normal_log_density
+from .law import Cells, Head, Law, draw_code, take
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixtureLaw(Law):
+    r""":math:`p(x) = \sum_k w_k \, N(x; \mu_k, \sigma_k^2)`."""
+
+    logits: Float[Tensor, "*cells components"]
+    mu: Float[Tensor, "*cells components"]
+    sigma: Float[Tensor, "*cells components"]
+
+    def log_prob(self, x: Cells) -> Cells:
+        each = normal_log_density(x.unsqueeze(-1), self.mu, self.sigma)
+        return torch.logsumexp(self.logits.log_softmax(-1) + each, dim=-1)
+
+    def sample(self, rng: Generator) -> Cells:
+        which = draw_code(self.logits, rng)
+        noise = torch.randn(which.shape, generator=rng, device=rng.device, dtype=self.mu.dtype)
+        return take(self.mu, which) + take(self.sigma, which) * noise
+
+    def cdf(self, x: Cells) -> Cells:
+        each = torch.special.ndtr((x.unsqueeze(-1) - self.mu) / self.sigma)
+        return (self.logits.softmax(-1) * each).sum(-1)
+
+    def quantile(self, q: Cells) -> Cells:
+        """By bisection between the smallest and the largest of the components' own quantiles."""
+        wide = GaussianMixtureLaw(self.logits.double(), self.mu.double(), self.sigma.double())
+        target = q.double()
+        each = wide.mu + wide.sigma * torch.special.ndtri(target).unsqueeze(-1)
+        low, high = each.amin(-1), each.amax(-1)
+        for _ in range(60):
+            middle = (low + high) / 2
+            below = wide.cdf(middle) < target
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        # At q = 0 and q = 1 the bracket is infinite and its middle undefined.
+        return torch.where((target > 0) & (target < 1), high, each[..., 0]).to(self.mu.dtype)
+
+    def mean(self) -> Cells:
+        return (self.logits.softmax(-1) * self.mu).sum(-1)
+
+    def entropy(self) -> Cells:
+        """By Gauss-Hermite quadrature inside every component; there is no closed form."""
+        nodes, weights = (t.to(self.mu) for t in hermite_rule())
+        places = self.mu.unsqueeze(-1) + self.sigma.unsqueeze(-1) * nodes  # (*cells, component, node)
+        law = GaussianMixtureLaw(*(t[..., None, None, :] for t in (self.logits, self.mu, self.sigma)))
+        return -(self.logits.softmax(-1) * (law.log_prob(places) * weights).sum(-1)).sum(-1)
+
+    def tempered(self, temperature: float) -> "GaussianMixtureLaw":
+        """Each component's density and the weights are tempered; for components apart it is the tempered density."""
+        return GaussianMixtureLaw(self.logits / temperature, self.mu, self.sigma * math.sqrt(temperature))
+
+
+@cache
+def hermite_rule() -> tuple[Tensor, Tensor]:
+    nodes, weights = np.polynomial.hermite_e.hermegauss(64)
+    return torch.from_numpy(nodes), torch.from_numpy(weights / weights.sum())
+
+
+@final
+@dataclass(frozen=True)
+class GaussianMixture(Head):
+    """A real number. The floor under the scales keeps a value repeated in the data from drawing an infinite density."""
+
+    kind: ClassVar[str] = "gaussian_mixture"
+    components: int = 8
+    min_scale: float = 1e-3
+
+    @property
+    def width(self) -> int:
+        return 3 * self.components
+
+    def __call__(self, params: Float[Tensor, "*cells width"]) -> GaussianMixtureLaw:
+        logits, mu, raw = params.chunk(3, dim=-1)
+        # Untrained components start apart, so that they can take different parts of the data.
+        start = torch.linspace(-1.5, 1.5, self.components, device=params.device, dtype=params.dtype)
+        return GaussianMixtureLaw(logits, start + mu, self.min_scale + F.softplus(raw))

@@ -1,0 +1,113 @@
+"""The law of one number, for a whole batch of them at once, and the head that makes laws from a network's output."""
+
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
+
+import torch
+from jaxtyping import Float, Int, Shaped
+from torch import Generator, Tensor
+
+Cells = Float[Tensor, "*cells"]
+
+
+@dataclass(frozen=True)
+class Law(ABC):
+    """The distribution of one number per cell. All tensors of a law begin with the shape of its cells."""
+
+    @abstractmethod
+    def log_prob(self, x: Cells) -> Cells:
+        """Log density of a real number, log probability of a code."""
+
+    @abstractmethod
+    def sample(self, rng: Generator) -> Cells:
+        """One draw per cell."""
+
+    @abstractmethod
+    def cdf(self, x: Cells) -> Cells:
+        """P(X <= x)."""
+
+    @abstractmethod
+    def quantile(self, q: Cells) -> Cells:
+        """The smallest x with P(X <= x) >= q."""
+
+    @abstractmethod
+    def mean(self) -> Cells: ...
+
+    @abstractmethod
+    def entropy(self) -> Cells:
+        """Minus the expected `log_prob`, in nats."""
+
+    @abstractmethod
+    def tempered(self, temperature: float) -> "Law":
+        """Sharper below temperature 1, flatter above it."""
+
+
+@dataclass(frozen=True)
+class DiscreteLaw(Law):
+    """A law over the codes 0 .. levels-1. All follows from the table of probabilities; heads override what they do faster."""
+
+    @abstractmethod
+    def log_pmf(self) -> Float[Tensor, "*cells levels"]:
+        """The log probability of every code."""
+
+    def pmf(self) -> Float[Tensor, "*cells levels"]:
+        """The probability of every code."""
+        return self.log_pmf().exp()
+
+    def log_prob(self, x: Cells) -> Cells:
+        return self.log_pmf().gather(-1, x.long().unsqueeze(-1)).squeeze(-1)
+
+    def sample(self, rng: Generator) -> Cells:
+        table = self.log_pmf()
+        return draw_code(table, rng).to(table.dtype)
+
+    def cdf(self, x: Cells) -> Cells:
+        table = self.pmf().cumsum(-1)
+        levels = table.shape[-1]
+        inside = table.gather(-1, x.floor().long().clamp(0, levels - 1).unsqueeze(-1)).squeeze(-1)
+        return torch.where(x < 0, 0.0, torch.where(x >= levels - 1, 1.0, inside)).to(table.dtype)
+
+    def quantile(self, q: Cells) -> Cells:
+        table = self.pmf().cumsum(-1)
+        code = (table < q.unsqueeze(-1)).sum(-1).clamp(max=table.shape[-1] - 1)
+        return code.to(table.dtype)
+
+    def mean(self) -> Cells:
+        pmf = self.pmf()
+        return (pmf * torch.arange(pmf.shape[-1], device=pmf.device)).sum(-1)
+
+    def entropy(self) -> Cells:
+        log_pmf = self.log_pmf()
+        return -(log_pmf.exp() * log_pmf.clamp(min=torch.finfo(log_pmf.dtype).min)).sum(-1)
+
+
+def draw_code(log_pmf: Float[Tensor, "*cells levels"], rng: Generator) -> Int[Tensor, "*cells"]:
+    """A code per cell by inverting the cdf in float64: a code of probability 0 is never drawn, a rare one as often as it should be."""
+    table = log_pmf.double().softmax(-1).cumsum(-1)
+    u = torch.rand(table.shape[:-1], generator=rng, device=rng.device, dtype=torch.float64).to(table.device)
+    return (table / table[..., -1:] <= u.unsqueeze(-1)).sum(-1)
+
+
+def take(values: Shaped[Tensor, "*cells components"], index: Int[Tensor, "*cells"]) -> Shaped[Tensor, "*cells"]:
+    """One of a cell's components."""
+    return values.gather(-1, index.unsqueeze(-1)).squeeze(-1)
+
+
+@dataclass(frozen=True)
+class Head(ABC):
+    """How many numbers a law needs, and what they mean. Heads are equal if they have the same sizes."""
+
+    kind: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """How many numbers the network must give per variable."""
+
+    @abstractmethod
+    def __call__(self, params: Float[Tensor, "*cells width"]) -> Law:
+        """The laws these numbers stand for."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, **asdict(self)}

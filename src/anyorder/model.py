@@ -1,0 +1,87 @@
+"""Schema, network and heads put together: any subset of the variables in, the law of each of the others out."""
+
+from collections.abc import Sequence
+from typing import Protocol, final, runtime_checkable
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from .conditionals import Conditionals, Part
+from .errors import InputError
+from .heads import Head, default_head
+from .networks import ResMLP
+from .schema import Mask, Real, Schema, Values
+
+Context = Int[Tensor, "batch context"]
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Anything with a schema and a `forward`: all of `inference` is written against these two alone."""
+
+    @property
+    def schema(self) -> Schema: ...
+
+    def __call__(self, x: Values, given: Mask, context: Context | None = None) -> Conditionals: ...
+
+
+@final
+class AnyOrderModel(nn.Module):
+    r"""Shown any subset of the variables, the law of each of the others.
+
+    .. math:: p_\theta(x_i \mid x_G) \quad \text{for every } i \notin G \text{ and every } G
+    """
+
+    def __init__(self, schema: Schema, heads: Sequence[Head], network: nn.Module) -> None:
+        super().__init__()
+        check_heads(schema, heads)
+        self.schema = schema
+        self.heads = tuple(heads)
+        self.network = network
+        self.kinds = tuple(dict.fromkeys(self.heads))  # the different heads, in order of appearance
+        for k, kind in enumerate(self.kinds):
+            index = torch.tensor([i for i, head in enumerate(self.heads) if head == kind])
+            self.register_buffer(f"index_{k}", index, persistent=False)
+
+    def forward(self, x: Values, given: Mask, context: Context | None = None) -> Conditionals:
+        seen = torch.where(given, x, 0.0)  # hidden values cannot leak
+        params = self.network(seen, given, context)  # (batch, all heads' numbers)
+        indices = [self.get_buffer(f"index_{k}") for k in range(len(self.kinds))]
+        shares = params.split([len(i) * kind.width for i, kind in zip(indices, self.kinds, strict=True)], dim=-1)
+        return Conditionals(
+            [
+                Part(index, kind, share.unflatten(-1, (len(index), kind.width)))
+                for index, kind, share in zip(indices, self.kinds, shares, strict=True)
+            ]
+        )
+
+
+def build_model(
+    schema: Schema,
+    heads: Sequence[Head] | None = None,
+    width: int = 128,
+    depth: int = 3,
+    context: tuple[int, ...] = (),
+    seed: int = 0,
+) -> AnyOrderModel:
+    """An untrained model with a ResMLP; `context` holds the number of codes of every context column."""
+    heads = [default_head(v.domain) for v in schema] if heads is None else list(heads)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        network = ResMLP(schema, sum(head.width for head in heads), width, depth, context)
+    return AnyOrderModel(schema, heads, network)
+
+
+def check_heads(schema: Schema, heads: Sequence[Head]) -> None:
+    """One head per variable, each for the values its variable has."""
+    if len(heads) != len(schema):
+        raise InputError(f"Got {len(heads)} heads for {len(schema)} variables; expected one head per variable.")
+    for variable, head in zip(schema, heads, strict=True):
+        wanted = None if isinstance(variable.domain, Real) else variable.domain.levels
+        offered = getattr(head, "levels", 2 if head.kind == "bernoulli" else None)
+        if wanted != offered:
+            raise InputError(
+                f"Variable {variable.name!r} is {variable.domain}, but its head is {head}. "
+                f"Choose a head for {'real numbers' if wanted is None else f'{wanted} levels'}."
+            )

@@ -1,0 +1,184 @@
+"""What the variables are: their names and the values each may take in model space."""
+
+import difflib
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from .errors import FormatError, InputError
+
+Values = Float[Tensor, "batch variable"]  # one row = one table row, one flattened image, one text
+Mask = Bool[Tensor, "batch variable"]  # True = known, asked for, or present, as the name says
+
+
+@final
+@dataclass(frozen=True)
+class Real:
+    """Any real number."""
+
+    kind: ClassVar[str] = "real"
+
+
+@dataclass(frozen=True)
+class _Coded:
+    levels: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.levels <= 2**20:
+            raise InputError(
+                f"{type(self).__name__} got levels={self.levels}; expected between 2 and {2**20}. "
+                "A variable with one value carries no information: leave it out."
+            )
+
+
+@final
+@dataclass(frozen=True)
+class Category(_Coded):
+    """One of `levels` unordered values, written 0 .. levels-1."""
+
+    kind: ClassVar[str] = "category"
+
+
+@final
+@dataclass(frozen=True)
+class Ordinal(_Coded):
+    """One of `levels` values whose order and distance mean something, written 0 .. levels-1: a pixel, a count."""
+
+    kind: ClassVar[str] = "ordinal"
+
+
+Domain = Real | Category | Ordinal
+DOMAINS: dict[str, type[Real] | type[Category] | type[Ordinal]] = {c.kind: c for c in (Real, Category, Ordinal)}
+
+
+@final
+@dataclass(frozen=True)
+class Variable:
+    """One scalar element of a data point."""
+
+    name: str
+    domain: Domain
+
+
+@final
+@dataclass(frozen=True)
+class Schema:
+    """The variables of a data point, in order.
+
+    >>> schema = Schema.of(age=Real(), city=Category(3))
+    >>> schema.names
+    ('age', 'city')
+    >>> schema.mask_of(["city"])
+    tensor([False,  True])
+    >>> schema.mask_of(["cty"])
+    Traceback (most recent call last):
+    anyorder.errors.InputError: There is no variable 'cty'. Did you mean 'city'? The variables are: age, city.
+    """
+
+    variables: tuple[Variable, ...]
+
+    def __post_init__(self) -> None:
+        if not self.variables:
+            raise InputError("A schema needs at least one variable; got none.")
+        seen: set[str] = set()
+        for name in self.names:
+            if name in seen:
+                raise InputError(f"Two variables are named {name!r}. Names must differ: rename one of them.")
+            seen.add(name)
+
+    @classmethod
+    def of(cls, **domains: Domain) -> "Schema":
+        """A schema from `name=domain` pairs."""
+        return cls(tuple(Variable(name, domain) for name, domain in domains.items()))
+
+    @classmethod
+    def repeat(cls, domain: Domain, count: int) -> "Schema":
+        """`count` variables of one domain, named by their number: pixels, characters."""
+        return cls(tuple(Variable(str(i), domain) for i in range(count)))
+
+    def __len__(self) -> int:
+        return len(self.variables)
+
+    def __iter__(self) -> Iterator[Variable]:
+        return iter(self.variables)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(v.name for v in self.variables)
+
+    def index(self, name: str) -> int:
+        """The position of a variable; an unknown name is answered with the nearest known one."""
+        if name in self.names:
+            return self.names.index(name)
+        near = difflib.get_close_matches(str(name), self.names, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        shown = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")
+        raise InputError(f"There is no variable {name!r}.{hint} The variables are: {shown}.")
+
+    def mask_of(self, names: Iterable[str]) -> Bool[Tensor, " variable"]:
+        """True for the named variables."""
+        if isinstance(names, str):
+            raise InputError(f"Expected a list of names, got the text {names!r}. Write [{names!r}].")
+        mask = torch.zeros(len(self), dtype=torch.bool)
+        for name in names:
+            mask[self.index(name)] = True
+        return mask
+
+    def names_of(self, mask: Bool[Tensor, " variable"]) -> list[str]:
+        """The names where the mask is True."""
+        return [name for name, chosen in zip(self.names, mask.tolist(), strict=True) if chosen]
+
+    def check(self, x: Tensor, present: Tensor) -> None:
+        """Refuse values that no law of this schema can have produced."""
+        expected = f"expected a 2-D tensor (rows, {len(self)} variables)"
+        if x.ndim != 2 or x.shape[1] != len(self):
+            raise InputError(f"x has shape {tuple(x.shape)}; {expected}: {_shortlist(self.names)}.")
+        if not x.is_floating_point():
+            raise InputError(f"x has dtype {x.dtype}; expected floating point. Call x.float().")
+        if present.shape != x.shape or present.dtype != torch.bool:
+            raise InputError(
+                f"`present` is {present.dtype} of shape {tuple(present.shape)}; expected torch.bool of shape {tuple(x.shape)}."
+            )
+        self._refuse(
+            present & ~torch.isfinite(x), x, "is not a finite number", "Mark gaps as not present, and mend infinities."
+        )
+        coded = [i for i, v in enumerate(self) if not isinstance(v.domain, Real)]
+        if coded:
+            levels = torch.tensor([getattr(v.domain, "levels", 0) for v in self], device=x.device)[coded]
+            part = x[:, coded]
+            wrong = torch.zeros_like(present)
+            wrong[:, coded] = (part != part.round()) | (part < 0) | (part >= levels)
+            self._refuse(wrong & present, x, "is no code of its variable", "Codes are whole numbers 0 .. levels-1.")
+
+    def _refuse(self, wrong: Tensor, x: Tensor, what: str, remedy: str) -> None:
+        if not wrong.any():
+            return
+        row, column = (int(n) for n in wrong.nonzero()[0])
+        variable = self.variables[column]
+        raise InputError(
+            f"x[{row}, {column}] = {x[row, column].item():g} of variable {variable.name!r} ({variable.domain}) {what} "
+            f"({int(wrong.sum())} such cell(s) in all). {remedy}"
+        )
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [{"name": v.name, "kind": v.domain.kind, **asdict(v.domain)} for v in self]
+
+    @classmethod
+    def from_json(cls, items: Sequence[dict[str, Any]]) -> "Schema":
+        try:
+            return cls(tuple(_variable_from_json(item) for item in items))
+        except (KeyError, TypeError, AttributeError, InputError) as error:
+            raise FormatError(f"The schema cannot be read: {error!r}. The file is damaged or from another program.") from error
+
+
+def _variable_from_json(item: dict[str, Any]) -> Variable:
+    sizes = {key: int(value) for key, value in item.items() if key not in ("name", "kind")}
+    return Variable(str(item["name"]), DOMAINS[item["kind"]](**sizes))
+
+
+def _shortlist(names: Sequence[str]) -> str:
+    return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")

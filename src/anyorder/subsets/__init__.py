@@ -1,0 +1,46 @@
+"""Which variables are known, asked for, and revealed next."""
+
+from .blocks import Blocks, Cosine, Even, OneByOne, Planned, Quadratic
+from .orders import CanonicalOrder, MixtureOfOrders, MostCertainFirst, Order, Precedence, RandomOrder, StagedOrder, TwoStage
+from .questions import (
+    AnySize,
+    EachWithProbability,
+    Everything,
+    FirstK,
+    GivenAnySize,
+    Mixture,
+    Observed,
+    Question,
+    Questions,
+    Regions,
+)
+from .roles import ask, check_question
+
+__all__ = [
+    "AnySize",
+    "Blocks",
+    "CanonicalOrder",
+    "Cosine",
+    "EachWithProbability",
+    "Even",
+    "Everything",
+    "FirstK",
+    "GivenAnySize",
+    "Mixture",
+    "MixtureOfOrders",
+    "MostCertainFirst",
+    "Observed",
+    "OneByOne",
+    "Order",
+    "Planned",
+    "Precedence",
+    "Quadratic",
+    "Question",
+    "Questions",
+    "RandomOrder",
+    "Regions",
+    "StagedOrder",
+    "TwoStage",
+    "ask",
+    "check_question",
+]

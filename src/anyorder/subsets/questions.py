@@ -1,0 +1,189 @@
+"""What somebody asks, and laws over what will be asked."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import final
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Generator, Tensor
+
+from ..errors import InputError
+from ..schema import Mask
+from .draws import pick, smallest, uniform
+
+
+@final
+@dataclass(frozen=True)
+class Question:
+    """Which variables are known and which are asked for, row by row; the rest is marginalised."""
+
+    given: Mask
+    target: Mask
+
+    @classmethod
+    def joint(cls, present: Mask) -> "Question":
+        """Everything present is asked for, nothing is known."""
+        return cls(torch.zeros_like(present), present)
+
+    @property
+    def count(self) -> Int[Tensor, "batch 1"]:
+        """How many variables are asked for, row by row."""
+        return self.target.sum(-1, keepdim=True)
+
+    def __len__(self) -> int:
+        return len(self.target)
+
+    def __getitem__(self, rows: Tensor | slice) -> "Question":
+        return Question(self.given[rows], self.target[rows])
+
+
+class Questions(ABC):
+    """A law over questions, MAC's test mask distribution: what the model will be asked.
+
+    Every law respects gaps: only present variables are given or asked for.
+    """
+
+    @abstractmethod
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        """One question for every row."""
+
+    def longer(self) -> "Questions | None":
+        """This law with every question of c targets and g given variables made g + (c + 1) / 2 times as likely.
+
+        It is what cardinality reweighting asks for in closed form; None where there is no closed form.
+        """
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class Everything(Questions):
+    """The joint: all variables at once, nothing given."""
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        return Question.joint(present)
+
+    def longer(self) -> Questions:
+        return self  # a row has one question only
+
+
+@final
+@dataclass(frozen=True)
+class FirstK(Questions):
+    """The marginal of the first `k` variables: the protocol of ACE's and MAC's Table 4."""
+
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.k < 1:
+            raise InputError(f"FirstK got k={self.k}; expected at least 1.")
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        first = torch.arange(present.shape[1], device=present.device) < self.k
+        return Question(torch.zeros_like(present), present & first)
+
+    def longer(self) -> Questions:
+        return self  # a row has one question only
+
+
+@final
+@dataclass(frozen=True)
+class AnySize(Questions):
+    r"""The marginal of a random subset: any size from 1 to all, then any subset of that size (MAC's card-mask).
+
+    Taking each variable with probability u, for u uniform, makes every size 0 .. n equally likely and every
+    subset of a size equally likely, so no sorting is needed: empty subsets are drawn again. With
+    :math:`u \sim \mathrm{Beta}(power, 1)` larger subsets are favoured; power 2 makes size c as likely as c + 1.
+    """
+
+    power: float = 1.0
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        target = self._subset(present, rng)
+        while (again := present.any(-1) & ~target.any(-1)).any():
+            target[again] = self._subset(present[again], rng)
+        return Question(torch.zeros_like(present), target)
+
+    def _subset(self, present: Mask, rng: Generator) -> Mask:
+        # 24 random bits a cell are enough here: the sizes' law is off by less than 1e-7.
+        level = torch.rand(len(present), 1, generator=rng, device=rng.device)
+        level = level if self.power == 1 else level ** (1 / self.power)
+        return (torch.rand(present.shape, generator=rng, device=rng.device) < level) & present
+
+    def longer(self) -> Questions | None:
+        return AnySize(power=2.0) if self.power == 1 else None
+
+
+@final
+@dataclass(frozen=True)
+class GivenAnySize(Questions):
+    """The rest given a random subset: any number from none to all but one is known (ACE's questions)."""
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        count = present.sum(-1, keepdim=True)
+        size = (uniform(len(present), 1, rng=rng) * count).long()
+        keys = uniform(*present.shape, rng=rng).masked_fill(~present, torch.inf)
+        given = smallest(keys, size)
+        return Question(given, present & ~given)
+
+
+@final
+@dataclass(frozen=True)
+class EachWithProbability(Questions):
+    """The rest given a random subset: each variable is known with probability `p` (p = 0.5: ACE's and MAC's Table 5)."""
+
+    p: float = 0.5
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.p <= 1:
+            raise InputError(f"EachWithProbability got p={self.p}; expected a probability between 0 and 1.")
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        given = (uniform(*present.shape, rng=rng) < self.p) & present
+        return Question(given, present & ~given)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Observed(Questions):
+    """The rest given one of these patterns, drawn uniformly: rows of True = known, such as the gaps of a data set."""
+
+    masks: Bool[Tensor, "pattern variable"]
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        check_pattern_width(self.masks, present)
+        chosen = torch.randint(len(self.masks), (len(present),), generator=rng, device=rng.device)
+        given = self.masks.to(present.device)[chosen] & present
+        return Question(given, present & ~given)
+
+
+def Regions(masks: Bool[Tensor, "region variable"]) -> Observed:
+    """One of these regions, drawn uniformly, given all that lies outside it: inpainting."""
+    return Observed(~masks)
+
+
+@final
+@dataclass(frozen=True)
+class Mixture(Questions):
+    """One of several laws for every row, with these weights (equal if none are given)."""
+
+    laws: Sequence[Questions]
+    weights: tuple[float, ...] = field(default=())
+
+    def sample(self, present: Mask, rng: Generator) -> Question:
+        chosen = pick(self.weights or (1.0,) * len(self.laws), len(present), rng)
+        question = Question(torch.zeros_like(present), torch.zeros_like(present))
+        for i, law in enumerate(self.laws):
+            rows = chosen == i
+            part = law.sample(present[rows], rng)
+            question.given[rows], question.target[rows] = part.given, part.target
+        return question
+
+
+def check_pattern_width(masks: Tensor, present: Tensor) -> None:
+    if masks.shape[-1] != present.shape[-1]:
+        raise InputError(
+            f"The patterns have {masks.shape[-1]} variables, the data have {present.shape[-1]}. Make one pattern entry per variable."
+        )

@@ -1,0 +1,46 @@
+"""Which edges to practise, and how: training laws, the loss, the loop and the files."""
+
+from .checkpoint import load_model, save_model
+from .edges import (
+    Edges,
+    EdgeSampler,
+    PathSampler,
+    ace,
+    ardm,
+    mac,
+    mac_all_edges,
+    mac_exact,
+    mdlm,
+    mixture,
+    resampled,
+    reweighted,
+    sfarm,
+)
+from .fit import Check, Fitted, Recipe, fit
+from .loss import edge_loss, held_out_nats
+from .progress import progress_bar
+
+__all__ = [
+    "Check",
+    "EdgeSampler",
+    "Edges",
+    "Fitted",
+    "PathSampler",
+    "Recipe",
+    "ace",
+    "ardm",
+    "edge_loss",
+    "fit",
+    "held_out_nats",
+    "load_model",
+    "mac",
+    "mac_all_edges",
+    "mac_exact",
+    "mdlm",
+    "mixture",
+    "progress_bar",
+    "resampled",
+    "reweighted",
+    "save_model",
+    "sfarm",
+]

@@ -1,0 +1,193 @@
+"""Models and half-done runs as single safetensors files, with schema and sizes as JSON in the file's metadata. No pickle."""
+
+import hashlib
+import json
+import os
+import struct
+import tempfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, final
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from ..errors import FormatError, InputError
+from ..heads import head_from_json
+from ..model import AnyOrderModel
+from ..networks import NETWORKS
+from ..schema import Schema
+
+FORMAT = 1
+
+
+def save_model(model: AnyOrderModel, path: str | Path) -> None:
+    """Write the model to one file, or leave what was there untouched."""
+    write(Path(path), dict(model.state_dict()), {"kind": "model", **describe(model)})
+
+
+def load_model(path: str | Path) -> AnyOrderModel:
+    """The model that `save_model` wrote. Opening a stranger's file runs none of its content."""
+    about, tensors = read(Path(path), kind="model")
+    return rebuild(Path(path), about, tensors)
+
+
+@final
+@dataclass(frozen=True)
+class RunState:
+    """All that the rest of a training run depends on."""
+
+    identity: str
+    step: int
+    history: list[tuple[float, ...]]
+    weights: dict[str, Tensor]
+    averaged: dict[str, Tensor]
+    best: dict[str, Tensor]
+    first_moment: dict[str, Tensor]
+    second_moment: dict[str, Tensor]
+
+
+GROUPS = tuple(f.name for f in fields(RunState) if f.name not in ("identity", "step", "history"))
+
+
+def save_run(path: Path, model: AnyOrderModel, state: RunState) -> None:
+    tensors = {f"{group}/{name}": tensor for group in GROUPS for name, tensor in getattr(state, group).items()}
+    about = {"kind": "run", "identity": state.identity, "step": state.step, "history": state.history, **describe(model)}
+    write(path, tensors, about)
+
+
+def load_run(path: Path, model: AnyOrderModel) -> RunState:
+    """The state of a run of this very model."""
+    about, tensors = read(path, kind="run")
+    if {key: about.get(key) for key in describe(model)} != describe(model):
+        raise InputError(f"{path.name} is a run of another model: its schema, heads or sizes differ. Choose another file.")
+    names = {"first_moment": dict(model.named_parameters()), "second_moment": dict(model.named_parameters())}
+    for group in GROUPS:
+        wanted = {f"{group}/{name}": tuple(t.shape) for name, t in names.get(group, model.state_dict()).items()}
+        found = {name: tuple(t.shape) for name, t in tensors.items() if name.startswith(f"{group}/")}
+        check_same(path, wanted, found)
+    parts = {g: {name.split("/", 1)[1]: t for name, t in tensors.items() if name.startswith(f"{g}/")} for g in GROUPS}
+    return RunState(about["identity"], about["step"], [tuple(check) for check in about["history"]], **parts)
+
+
+def fingerprint(x: Tensor, present: Tensor, recipe: object) -> str:
+    """The same for the same data and recipe, and for nothing else."""
+    digest = hashlib.blake2b(repr(recipe).encode(), digest_size=16)
+    for tensor in (x, present):
+        digest.update(repr(tuple(tensor.shape)).encode())
+        digest.update(tensor.cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def describe(model: AnyOrderModel) -> dict[str, Any]:
+    """What is needed to build the model again, without its weights."""
+    return {
+        "schema": model.schema.to_json(),
+        "heads": [head.to_json() for head in model.heads],
+        "network": {"kind": model.network.kind, **model.network.sizes},
+    }
+
+
+def rebuild(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel:
+    """The described model with these weights; nothing large is allocated before the sizes are known to agree."""
+    try:
+        schema = Schema.from_json(about["schema"])
+        heads = [head_from_json(item) for item in about["heads"]]
+        sizes = dict(about["network"])
+        with torch.device("meta"):
+            network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"{path.name} describes no model this version can build ({error}). The file is damaged.") from error
+    wanted = {f"network.{name}": tuple(t.shape) for name, t in network.state_dict().items()}
+    check_same(path, wanted, {name: tuple(t.shape) for name, t in tensors.items()})
+    with torch.random.fork_rng(devices=[]):
+        network = type(network)(schema, sum(head.width for head in heads), **sizes)
+    model = AnyOrderModel(schema, heads, network)
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def check_same(path: Path, wanted: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> None:
+    wrong = [name for name in wanted if found.get(name) != wanted[name]] + [name for name in found if name not in wanted]
+    if wrong:
+        name = wrong[0]
+        raise FormatError(
+            f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
+            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. The file is damaged; save the model again."
+        )
+
+
+def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+    """First beside the file, then in its place: a crash leaves the old file or the new one, never a half of one."""
+    metadata = {"anyorder": json.dumps({"format": FORMAT, **about})}
+    if not path.parent.is_dir():
+        raise InputError(f"Cannot write {path.name}: its folder {path.parent} does not exist. Make it first.")
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    os.close(handle)
+    try:
+        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, beside, metadata)
+        with open(beside, "rb") as file:
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    except BaseException:
+        Path(beside).unlink(missing_ok=True)
+        raise
+
+
+def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The description and the tensors of a file of ours; anything else is refused with the reason."""
+    check_container(path)
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            about = check_about(path, metadata, kind)
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118  # not a dict
+    except SafetensorError as error:
+        raise FormatError(f"{path.name} is damaged ({error}). Restore it from a copy or save the model again.") from error
+    for name, tensor in tensors.items():
+        if tensor.dtype != torch.float32 or not tensor.isfinite().all():
+            raise FormatError(f"{path.name} is damaged: tensor {name!r} holds something else than finite float32 numbers.")
+    return about, tensors
+
+
+def check_container(path: Path) -> None:
+    """Tell apart a missing, a foreign and a truncated file before anything is read."""
+    if not path.is_file():
+        raise InputError(f"There is no file {str(path)!r}.")
+    size = path.stat().st_size
+    with open(path, "rb") as file:
+        head = file.read(9)
+        length = struct.unpack("<Q", head[:8])[0] if len(head) >= 8 else 0
+        if len(head) < 9 or head[8:] != b"{" or length > 2**28:
+            raise FormatError(f"{path.name} is not an anyorder file (it begins with {head!r}; expected a safetensors header).")
+        if size < 8 + length:
+            raise truncated(path, size, 8 + length)
+        file.seek(8)
+        try:
+            header = json.loads(file.read(length))
+            ends = [int(item["data_offsets"][1]) for name, item in header.items() if name != "__metadata__"]
+        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+            raise FormatError(f"{path.name} is not an anyorder file: its header cannot be read ({error}).") from error
+    wanted = 8 + length + max(ends, default=0)
+    if size < wanted:
+        raise truncated(path, size, wanted)
+
+
+def truncated(path: Path, size: int, wanted: int) -> FormatError:
+    return FormatError(f"{path.name} is truncated: {size} bytes of {wanted}. Restore it from a copy or save the model again.")
+
+
+def check_about(path: Path, metadata: dict[str, str], kind: str) -> dict[str, Any]:
+    try:
+        about = json.loads(metadata["anyorder"])
+        version = int(about["format"])
+        found = str(about["kind"])
+    except (KeyError, ValueError, TypeError) as error:
+        raise FormatError(f"{path.name} is a safetensors file, but not one of anyorder's: its description is missing.") from error
+    if version > FORMAT:
+        raise FormatError(f"{path.name} has format {version}; this version reads up to {FORMAT}. Upgrade anyorder.")
+    if found != kind:
+        raise FormatError(f"{path.name} holds a {found}, expected a {kind}.")
+    return about

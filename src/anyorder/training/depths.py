@@ -1,0 +1,72 @@
+"""How far along its path a row stops to practise."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Generator, Tensor
+
+from ..subsets import Blocks, OneByOne, Question
+from ..subsets.draws import stratified
+
+Counts = Int[Tensor, "batch 1"]
+
+
+class Stopped(NamedTuple):
+    """Where each row stops: targets done, targets revealed next, the step's number, and what makes the loss the path's nats."""
+
+    done: Counts
+    size: Counts
+    index: Counts
+    factor: Float[Tensor, "batch 1"]
+
+
+class Depth(ABC):
+    """A law over places on a path."""
+
+    @abstractmethod
+    def stop(self, question: Question, rng: Generator) -> Stopped:
+        """A place for every row. Rows should come in random order: the places are spread evenly over the batch."""
+
+
+@final
+@dataclass(frozen=True)
+class AnyStep(Depth):
+    """Every step of the path is equally likely."""
+
+    blocks: Blocks = OneByOne()
+
+    def stop(self, question: Question, rng: Generator) -> Stopped:
+        u = stratified(len(question), rng).unsqueeze(-1)
+        stop = self.blocks.step(question.count, u)
+        return Stopped(stop.done, stop.size, (u * stop.steps).long(), stop.steps.double())
+
+
+@final
+@dataclass(frozen=True)
+class RandomTime(Depth):
+    """Each target is hidden with probability t, for t uniform on (0, 1] (MDLM): m hidden ones count m / t."""
+
+    def stop(self, question: Question, rng: Generator) -> Stopped:
+        time = 1 - stratified(len(question), rng).unsqueeze(-1)
+        count = question.count
+        left = torch.binomial(count.double(), time, generator=rng).long()
+        return Stopped(count - left, (left > 0).long(), count - left, left / time)
+
+
+@final
+@dataclass(frozen=True)
+class DeeperStep(Depth):
+    r"""A step with e variables known is 1 + e times as likely: cardinality reweighting inside a path.
+
+    With a = 1 + number given, the first k steps hold :math:`k a + k (k - 1) / 2` of the mass; u is sought in that.
+    """
+
+    def stop(self, question: Question, rng: Generator) -> Stopped:
+        count = question.count
+        a = 1.0 + question.given.sum(-1, keepdim=True).double()
+        mass = stratified(len(question), rng).unsqueeze(-1) * (count * a + count * (count - 1) / 2)
+        done = ((0.5 - a + ((a - 0.5) ** 2 + 2 * mass).sqrt()).floor().long()).minimum((count - 1).clamp(min=0))
+        return Stopped(done, (count > 0).long(), done, count.double())

@@ -1,0 +1,259 @@
+"""The training loop: AdamW, averaged weights, early stopping on held-out nats; it can be interrupted, killed and resumed."""
+
+import copy
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, NamedTuple, final
+
+import torch
+from torch import Generator, Tensor
+
+from ..errors import InputError, TrainingError
+from ..model import AnyOrderModel, Context
+from ..schema import Mask, Values
+from .checkpoint import RunState, fingerprint, load_run, save_run
+from .edges import EdgeSampler, ardm
+from .loss import edge_loss, held_out_nats
+
+
+@final
+@dataclass(frozen=True)
+class Recipe:
+    """How to train. The defaults suit small tables; `steps` is the dial."""
+
+    law: EdgeSampler = field(default_factory=ardm)
+    steps: int = 3000
+    batch_size: int = 64
+    learning_rate: float = 2e-3
+    weight_decay: float = 1e-2
+    average: float = 0.998  # decay of the averaged weights, the ones that are kept
+    held_out: float = 0.1  # share of the rows that are scored, not trained on
+    check_every: int = 100
+    patience: int = 10  # checks without improvement before stopping
+    seed: int = 0
+    device: str = "auto"
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "batch_size", "check_every", "patience", "learning_rate"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"Recipe got {name}={getattr(self, name)}; expected a positive number.")
+        if not (0 < self.held_out < 1 and 0 <= self.average < 1):
+            raise InputError(f"Recipe got held_out={self.held_out}, average={self.average}; expected fractions below 1.")
+
+
+class Check(NamedTuple):
+    """How far training is: nats per row on the batches since the last check, and on the held-out rows."""
+
+    step: int
+    steps: int
+    train_nats: float
+    held_out_nats: float
+    best_nats: float
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Fitted:
+    """The model with its best weights, every check on the way, and why training stopped."""
+
+    model: AnyOrderModel
+    history: list[Check]
+    stopped: Literal["finished", "early", "interrupted"]
+
+    @property
+    def best_nats(self) -> float:
+        """Held-out nats per row of the law that was trained, at the weights that were kept."""
+        return min((check.held_out_nats for check in self.history), default=float("nan"))
+
+
+def fit(
+    model: AnyOrderModel,
+    x: Values,
+    present: Mask | None = None,
+    recipe: Recipe = Recipe(),
+    context: Context | None = None,
+    progress: Callable[[Check], None] | None = None,
+    checkpoint: str | Path | None = None,
+) -> Fitted:
+    """Train `model` in place and leave it with the averaged weights of least held-out nats.
+
+    Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
+    every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
+    """
+    present = torch.isfinite(x) if present is None else present
+    model.schema.check(x, present)
+    if not present.any():
+        raise InputError(f"There is nothing to learn from: none of the {x.numel()} cells of x is present.")
+    device = choose_device(recipe.device)
+    rows = Rows(torch.where(present, x, 0.0).to(device), present.to(device), None if context is None else context.to(device))
+    train, held_out = split(rows, recipe)
+    run = Run(model.to(device), train, held_out, recipe, started=time.monotonic())
+    if checkpoint is not None:
+        run.attach(Path(checkpoint), fingerprint(rows.x, rows.present, recipe))
+    stopped: Literal["finished", "early", "interrupted"] = "finished"
+    try:
+        while run.step < recipe.steps:
+            run.until_next_check(progress)
+            if run.worse >= recipe.patience:
+                stopped = "early"
+                break
+    except KeyboardInterrupt:
+        stopped = "interrupted"
+    model.load_state_dict(run.best)
+    return Fitted(model.eval(), [Check(*check) for check in run.history], stopped)
+
+
+@final
+@dataclass(frozen=True)
+class Rows:
+    """Data rows and what belongs to them; gaps hold 0."""
+
+    x: Values
+    present: Mask
+    context: Context | None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: Tensor) -> "Rows":
+        return Rows(self.x[rows], self.present[rows], None if self.context is None else self.context[rows])
+
+
+def split(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows]:
+    """Rows to train on and rows to score. Fewer than ten rows are too few to split: then they are both."""
+    rows = rows[rows.present.any(-1)]
+    if len(rows) < 10:
+        return rows, rows
+    shuffled = torch.randperm(len(rows), generator=Generator().manual_seed(recipe.seed)).to(rows.x.device)
+    count = max(1, min(round(recipe.held_out * len(rows)), 4096))
+    return rows[shuffled[count:]], rows[shuffled[:count]]
+
+
+class Run:
+    """One training run. Its future depends only on the step and on what `state` holds, so it can be taken up anywhere."""
+
+    def __init__(self, model: AnyOrderModel, train: Rows, held_out: Rows, recipe: Recipe, started: float) -> None:
+        self.model, self.train, self.held_out, self.recipe, self.started = model, train, held_out, recipe, started
+        self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
+        decayed = [p for p in model.parameters() if p.ndim > 1]
+        plain = [p for p in model.parameters() if p.ndim <= 1]
+        groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
+        self.optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+        self.rng = Generator(device=train.x.device)
+        self.step, self.history = 0, list[tuple[float, ...]]()
+        self.best = copy.deepcopy(model.state_dict())
+        self.path: Path | None = None
+        self.epoch, self.shuffled = -1, torch.empty(0, dtype=torch.long)
+
+    @property
+    def worse(self) -> int:
+        """How many checks have passed since the best one."""
+        scores = [check[3] for check in self.history]
+        return len(scores) - 1 - scores.index(min(scores)) if scores else 0
+
+    def until_next_check(self, progress: Callable[[Check], None] | None) -> None:
+        recipe, total, first = self.recipe, 0.0, self.step
+        self.model.train()
+        while self.step < recipe.steps:
+            total += self.one_step()
+            if self.step % recipe.check_every == 0 or self.step == recipe.steps:
+                break
+        score = self.score()
+        best = min([score, *(check[3] for check in self.history)])
+        if score == best:
+            self.best = copy.deepcopy(self.averaged.state_dict())
+        check = Check(self.step, recipe.steps, total / (self.step - first), score, best, time.monotonic() - self.started)
+        self.history.append(tuple(check))
+        if self.path is not None:
+            save_run(self.path, self.model, self.state())
+        if progress is not None:
+            progress(check)
+
+    def one_step(self) -> float:
+        """One batch, one update; returns the batch's nats per row under the training law."""
+        recipe = self.recipe
+        self.rng.manual_seed(recipe.seed * 1_000_003 + self.step)
+        batch = self.train[self.batch_rows()]
+        edges = recipe.law.sample(batch.present, self.rng)
+        nats = edge_loss(self.model, batch.x, edges, batch.context).mean()
+        if not torch.isfinite(nats):
+            raise TrainingError(
+                f"The loss became {float(nats)} at step {self.step}. Lower the learning rate ({recipe.learning_rate:g}), "
+                "and check the data for values far out of range."
+            )
+        self.optimizer.zero_grad(set_to_none=True)
+        (nats / batch.x.shape[1]).backward()  # per variable, so that one learning rate suits every width
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        for group in self.optimizer.param_groups:  # constant, then linearly down over the second half
+            group["lr"] = recipe.learning_rate * min(1.0, 2 * (1 - self.step / recipe.steps))
+        self.optimizer.step()
+        decay = min(recipe.average, (1 + self.step) / (10 + self.step))  # young averages forget their random start
+        with torch.no_grad():
+            for mean, now in zip(self.averaged.parameters(), self.model.parameters(), strict=True):
+                mean.lerp_(now, 1 - decay)
+        self.step += 1
+        return float(nats)
+
+    def batch_rows(self) -> Tensor:
+        """The rows of this step: every epoch in a new order, told by the step alone."""
+        size = min(self.recipe.batch_size, len(self.train))
+        per_epoch = len(self.train) // size
+        epoch, place = divmod(self.step, per_epoch)
+        if epoch != self.epoch:
+            rng = Generator().manual_seed(self.recipe.seed * 7_368_787 + epoch + 1)
+            self.epoch, self.shuffled = epoch, torch.randperm(len(self.train), generator=rng).to(self.train.x.device)
+        return self.shuffled[place * size : (place + 1) * size]
+
+    def score(self) -> float:
+        rng = Generator(device=self.train.x.device).manual_seed(self.recipe.seed)
+        rows = self.held_out
+        draws = max(4, 2048 // len(rows))
+        return held_out_nats(self.averaged, rows.x, rows.present, self.recipe.law, rng, rows.context, draws)
+
+    def attach(self, path: Path, identity: str) -> None:
+        """Go on from the file if there is one, and write there from now on."""
+        self.path, self.identity = path, identity
+        if not path.exists():
+            return
+        state = load_run(path, self.model)
+        if state.identity != identity:
+            raise InputError(
+                f"{path.name} belongs to another run: its data or recipe differ from this call's. "
+                "Delete it, choose another file, or repeat the call that made it."
+            )
+        self.step, self.history = state.step, state.history
+        self.model.load_state_dict(state.weights)
+        self.averaged.load_state_dict(state.averaged)
+        self.best = state.best
+        for p, name in self._named():
+            self.optimizer.state[p] = {
+                "step": torch.tensor(float(state.step)),
+                "exp_avg": state.first_moment[name].to(p.device),
+                "exp_avg_sq": state.second_moment[name].to(p.device),
+            }
+
+    def state(self) -> RunState:
+        adam = {name: self.optimizer.state[p] for p, name in self._named()}
+        return RunState(
+            identity=self.identity,
+            step=self.step,
+            history=self.history,
+            weights=self.model.state_dict(),
+            averaged=self.averaged.state_dict(),
+            best=self.best,
+            first_moment={name: moments["exp_avg"] for name, moments in adam.items()},
+            second_moment={name: moments["exp_avg_sq"] for name, moments in adam.items()},
+        )
+
+    def _named(self) -> list[tuple[torch.nn.Parameter, str]]:
+        return [(p, name) for name, p in self.model.named_parameters()]
+
+
+def choose_device(name: str) -> torch.device:
+    """`auto` is the first accelerator with double precision, else the CPU."""
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    return torch.device(name)
