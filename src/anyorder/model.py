@@ -13,7 +13,7 @@ from .heads import Head, default_head
 from .networks import ResMLP
 from .schema import Mask, Real, Schema, Values
 
-Context = Int[Tensor, "batch context"]
+Context = Int[Tensor, "batch _"]
 
 
 @runtime_checkable
@@ -62,7 +62,7 @@ def build_model(
     heads: Sequence[Head] | None = None,
     width: int = 128,
     depth: int = 3,
-    context: tuple[int, ...] = (),
+    context: Sequence[int] = (),
     seed: int = 0,
 ) -> AnyOrderModel:
     """An untrained model with a ResMLP; `context` holds the number of codes of every context column."""

@@ -15,7 +15,7 @@ from ..errors import InputError
 from ..model import Model
 from ..schema import Values
 from ..subsets import Blocks, CanonicalOrder, OneByOne, Order, Question, check_question
-from .walk import ContextLike, context_of, rows_of, seeded, walk
+from .walk import ContextLike, context_of, seeded, walk
 
 Nats = Float[Tensor, " batch"]
 
@@ -133,7 +133,7 @@ def path_terms(
         rank, target = ranks[k][rows], question.target[rows]
         given = question.given[rows] | (target & (rank < start))
         now = target & (rank >= start) & (rank < stop)
-        conditionals = model(x[rows], given, context_of(rows_of(context, rows), given))
+        conditionals = model(x[rows], given, context_of(context, given, rows))
         terms[k].index_add_(0, rows, conditionals.log_prob(x[rows], at=now).to(x.dtype))
     return terms
 

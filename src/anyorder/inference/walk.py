@@ -12,7 +12,7 @@ from ..model import Context, Model
 from ..schema import Mask, Values
 from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder
 
-ContextLike = Context | Callable[[Mask], Context] | None
+ContextLike = Tensor | Callable[[Mask], Context] | None  # one row each, or told by what is known
 
 
 @final
@@ -62,16 +62,13 @@ def walk(
         done = done | now
 
 
-def context_of(context: ContextLike, given: Mask) -> Context | None:
-    """A fixed context as it is; one that depends on how far the walk is, asked."""
-    return context(given) if callable(context) else context
+def context_of(context: ContextLike, given: Mask, rows: Tensor | None = None) -> Context | None:
+    """A context that depends on how far the walk is, asked; a fixed one as it is, or of some of the rows."""
+    if isinstance(context, Tensor):
+        return context if rows is None else context[rows]
+    return None if context is None else context(given)
 
 
 def seeded(device: torch.device | str, seed: int = 0) -> Generator:
     """A fresh random number generator."""
     return Generator(device=device).manual_seed(seed)
-
-
-def rows_of(context: ContextLike, rows: Tensor) -> ContextLike:
-    """The context of some of the rows."""
-    return context[rows] if isinstance(context, Tensor) else context

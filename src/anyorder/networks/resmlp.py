@@ -1,5 +1,6 @@
 """A residual multi-layer perceptron: the plain, fast network for tables."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, final
 
 import torch
@@ -17,7 +18,7 @@ class ResMLP(nn.Module):
 
     kind: ClassVar[str] = "resmlp"
 
-    def __init__(self, schema: Schema, outputs: int, width: int = 128, depth: int = 3, context: tuple[int, ...] = ()) -> None:
+    def __init__(self, schema: Schema, outputs: int, width: int = 128, depth: int = 3, context: Sequence[int] = ()) -> None:
         super().__init__()
         if not (1 <= width <= 2**16 and 0 <= depth <= 1000):
             raise InputError(f"ResMLP got width={width}, depth={depth}; expected 1 to {2**16} units and 0 to 1000 blocks.")
@@ -30,7 +31,7 @@ class ResMLP(nn.Module):
         self.last = nn.Linear(width, outputs)
 
     def forward(
-        self, x: Values, given: Mask, context: Int[Tensor, "batch context"] | None = None
+        self, x: Values, given: Mask, context: Int[Tensor, "batch _"] | None = None
     ) -> Float[Tensor, "batch outputs"]:
         h = self.first(self.inputs(x, given))
         if self.context is not None and context is not None:

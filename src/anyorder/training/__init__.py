@@ -1,6 +1,6 @@
 """Which edges to practise, and how: training laws, the loss, the loop and the files."""
 
-from .checkpoint import load_model, save_model
+from .checkpoint import Check, load_model, save_model
 from .edges import (
     Edges,
     EdgeSampler,
@@ -16,7 +16,7 @@ from .edges import (
     reweighted,
     sfarm,
 )
-from .fit import Check, Fitted, Recipe, fit
+from .fit import Fitted, Recipe, fit
 from .loss import edge_loss, held_out_nats
 from .progress import progress_bar
 

@@ -7,7 +7,7 @@ import struct
 import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..errors import FormatError, InputError
 from ..heads import head_from_json
-from ..model import AnyOrderModel
+from ..model import AnyOrderModel, check_heads
 from ..networks import NETWORKS
 from ..schema import Schema
 
@@ -34,6 +34,17 @@ def load_model(path: str | Path) -> AnyOrderModel:
     return rebuild(Path(path), about, tensors)
 
 
+class Check(NamedTuple):
+    """How far training is: nats per row on the batches since the last check, and on the held-out rows."""
+
+    step: int
+    steps: int
+    train_nats: float
+    held_out_nats: float
+    best_nats: float
+    seconds: float
+
+
 @final
 @dataclass(frozen=True)
 class RunState:
@@ -41,7 +52,7 @@ class RunState:
 
     identity: str
     step: int
-    history: list[tuple[float, ...]]
+    history: list[Check]
     weights: dict[str, Tensor]
     averaged: dict[str, Tensor]
     best: dict[str, Tensor]
@@ -69,7 +80,7 @@ def load_run(path: Path, model: AnyOrderModel) -> RunState:
         found = {name: tuple(t.shape) for name, t in tensors.items() if name.startswith(f"{group}/")}
         check_same(path, wanted, found)
     parts = {g: {name.split("/", 1)[1]: t for name, t in tensors.items() if name.startswith(f"{g}/")} for g in GROUPS}
-    return RunState(about["identity"], about["step"], [tuple(check) for check in about["history"]], **parts)
+    return RunState(about["identity"], about["step"], [Check(*check) for check in about["history"]], **parts)
 
 
 def fingerprint(x: Tensor, present: Tensor, recipe: object) -> str:
@@ -95,6 +106,7 @@ def rebuild(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> An
     try:
         schema = Schema.from_json(about["schema"])
         heads = [head_from_json(item) for item in about["heads"]]
+        check_heads(schema, heads)
         sizes = dict(about["network"])
         with torch.device("meta"):
             network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)

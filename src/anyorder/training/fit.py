@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, NamedTuple, final
+from typing import Literal, final
 
 import torch
 from torch import Generator, Tensor
@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from ..errors import InputError, TrainingError
 from ..model import AnyOrderModel, Context
 from ..schema import Mask, Values
-from .checkpoint import RunState, fingerprint, load_run, save_run
+from .checkpoint import Check, RunState, fingerprint, load_run, save_run
 from .edges import EdgeSampler, ardm
 from .loss import edge_loss, held_out_nats
 
@@ -41,17 +41,6 @@ class Recipe:
                 raise InputError(f"Recipe got {name}={getattr(self, name)}; expected a positive number.")
         if not (0 < self.held_out < 1 and 0 <= self.average < 1):
             raise InputError(f"Recipe got held_out={self.held_out}, average={self.average}; expected fractions below 1.")
-
-
-class Check(NamedTuple):
-    """How far training is: nats per row on the batches since the last check, and on the held-out rows."""
-
-    step: int
-    steps: int
-    train_nats: float
-    held_out_nats: float
-    best_nats: float
-    seconds: float
 
 
 @final
@@ -103,7 +92,7 @@ def fit(
     except KeyboardInterrupt:
         stopped = "interrupted"
     model.load_state_dict(run.best)
-    return Fitted(model.eval(), [Check(*check) for check in run.history], stopped)
+    return Fitted(model.eval(), run.history, stopped)
 
 
 @final
@@ -143,7 +132,7 @@ class Run:
         groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
         self.optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
         self.rng = Generator(device=train.x.device)
-        self.step, self.history = 0, list[tuple[float, ...]]()
+        self.step, self.history = 0, list[Check]()
         self.best = copy.deepcopy(model.state_dict())
         self.path: Path | None = None
         self.epoch, self.shuffled = -1, torch.empty(0, dtype=torch.long)
@@ -151,7 +140,7 @@ class Run:
     @property
     def worse(self) -> int:
         """How many checks have passed since the best one."""
-        scores = [check[3] for check in self.history]
+        scores = [check.held_out_nats for check in self.history]
         return len(scores) - 1 - scores.index(min(scores)) if scores else 0
 
     def until_next_check(self, progress: Callable[[Check], None] | None) -> None:
@@ -162,11 +151,11 @@ class Run:
             if self.step % recipe.check_every == 0 or self.step == recipe.steps:
                 break
         score = self.score()
-        best = min([score, *(check[3] for check in self.history)])
+        best = min([score, *(check.held_out_nats for check in self.history)])
         if score == best:
             self.best = copy.deepcopy(self.averaged.state_dict())
         check = Check(self.step, recipe.steps, total / (self.step - first), score, best, time.monotonic() - self.started)
-        self.history.append(tuple(check))
+        self.history.append(check)
         if self.path is not None:
             save_run(self.path, self.model, self.state())
         if progress is not None:
@@ -181,7 +170,7 @@ class Run:
         nats = edge_loss(self.model, batch.x, edges, batch.context).mean()
         if not torch.isfinite(nats):
             raise TrainingError(
-                f"The loss became {float(nats)} at step {self.step}. Lower the learning rate ({recipe.learning_rate:g}), "
+                f"The loss became {nats.item()} at step {self.step}. Lower the learning rate ({recipe.learning_rate:g}), "
                 "and check the data for values far out of range."
             )
         self.optimizer.zero_grad(set_to_none=True)
@@ -195,7 +184,7 @@ class Run:
             for mean, now in zip(self.averaged.parameters(), self.model.parameters(), strict=True):
                 mean.lerp_(now, 1 - decay)
         self.step += 1
-        return float(nats)
+        return nats.item()
 
     def batch_rows(self) -> Tensor:
         """The rows of this step: every epoch in a new order, told by the step alone."""

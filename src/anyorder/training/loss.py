@@ -8,6 +8,8 @@ from ..model import Context, Model
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
 
+ROWS_PER_CALL = 4096
+
 
 def edge_loss(model: Model, x: Values, edges: Edges, context: Context | None = None) -> Float[Tensor, " batch"]:
     r""":math:`-\sum_j w_j \log p(x_j \mid x_G)` for every row; `context` is the data's own, such as a class label."""
@@ -20,10 +22,12 @@ def held_out_nats(
     model: Model, x: Values, present: Mask, law: EdgeSampler, rng: Generator, context: Context | None = None, draws: int = 4
 ) -> float:
     """The mean nats per row that the law's questions cost, over `draws` edges a row."""
-    total = 0.0
-    for _ in range(draws):
-        edges = law.nats().sample(present, rng)
-        total += float(edge_loss(model, x, edges, context).double().mean())
+    law, total, left = law.nats(), 0.0, draws
+    while left > 0:
+        now = min(left, max(1, ROWS_PER_CALL // len(x)))
+        edges = law.sample(present.repeat(now, 1), rng)
+        loss = edge_loss(model, x.repeat(now, 1), edges, None if context is None else context.repeat(now, 1))
+        total, left = total + now * loss.double().mean().item(), left - now
     return total / draws
 
 

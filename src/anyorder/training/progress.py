@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from .fit import Check
+from .checkpoint import Check
 
 
 @contextmanager
@@ -19,15 +19,14 @@ def progress_bar(title: str = "training", console: Console | None = None) -> Ite
     columns = (
         TextColumn("{task.description}"),
         BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f} steps"),
-        TextColumn("{task.fields[nats]}"),
+        TextColumn("{task.fields[state]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console or Console(stderr=True)) as bar:
-        task = bar.add_task(title, total=None, nats="")
+        task = bar.add_task(title, total=None, state="starting")
 
         def update(check: Check) -> None:
-            text = f"held-out {check.held_out_nats:.3f} nats a row (best {check.best_nats:.3f})"
-            bar.update(task, total=check.steps, completed=check.step, nats=text)
+            state = f"{check.step}/{check.steps} steps, held-out {check.held_out_nats:.3f} nats a row (best {check.best_nats:.3f})"
+            bar.update(task, total=check.steps, completed=check.step, state=state)
 
         yield update

@@ -1,0 +1,237 @@
+"""The training loop: it learns what there is to learn, stops when it should, and survives being stopped."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from exact import JointTable
+
+from anyorder import Category, InputError, Question, Real, Recipe, Schema, TrainingError, build_model, fit, log_prob, sample, seeded
+from anyorder.training import ace, mac, progress_bar, sfarm
+from anyorder.training.loss import join_context
+from anyorder.subsets import RandomOrder
+
+SCHEMA = Schema.of(a=Category(2), b=Category(3), c=Category(2))
+
+
+def joint_rows(rows, seed=0):
+    joint = JointTable.random(2, 3, 2, seed=3)
+    question = Question.joint(torch.ones(rows, 3, dtype=torch.bool))
+    return joint, sample(joint, torch.zeros(rows, 3, dtype=torch.float64), question, seeded("cpu", seed)).float()
+
+
+def test_training_finds_the_joint_it_was_shown_even_through_gaps():
+    """Held-out nats reach the joint's entropy, although a quarter of the training cells are missing."""
+    joint, x = joint_rows(4000)
+    present = torch.rand(x.shape, generator=seeded("cpu")) < 0.75
+    model = build_model(SCHEMA, width=32, depth=1)
+    fitted = fit(model, torch.where(present, x, torch.nan), recipe=Recipe(steps=600, batch_size=128, check_every=50))
+    states = joint.states()
+    everything = Question.joint(torch.ones(len(states), 3, dtype=torch.bool))
+    p = joint.probs.flatten()
+    divergence = (p * (p.log() - log_prob(model, states.float(), everything))).sum().item()
+    assert fitted.stopped == "finished"
+    assert 0 <= divergence < 0.02
+    assert fitted.best_nats < fitted.history[0].held_out_nats
+
+
+def test_gaps_are_never_looked_at():
+    """Whatever stands in a gap, the weights come out the same."""
+    _, x = joint_rows(60)
+    present = torch.rand(x.shape, generator=seeded("cpu")) < 0.6
+    recipe = Recipe(steps=5, batch_size=16, check_every=5)
+    weights = []
+    for garbage in (torch.nan, 1e30):
+        model = build_model(SCHEMA, width=8, depth=1)
+        fit(model, torch.where(present, x, garbage), present, recipe)
+        weights.append(torch.cat([p.flatten() for p in model.parameters()]))
+    assert torch.equal(*weights)
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
+    _, x = joint_rows(100)
+    runs = []
+    for seed in (0, 0, 1):
+        model = build_model(SCHEMA, width=8, depth=1)
+        fit(model, x, recipe=Recipe(steps=8, batch_size=16, check_every=4, seed=seed))
+        runs.append(torch.cat([p.flatten() for p in model.parameters()]))
+    assert torch.equal(runs[0], runs[1])
+    assert not torch.equal(runs[0], runs[2])
+
+
+def test_global_random_numbers_are_left_alone():
+    _, x = joint_rows(50)
+    torch.manual_seed(0)
+    before = torch.random.get_rng_state()
+    fit(build_model(SCHEMA, width=8, depth=1), x, recipe=Recipe(steps=3, batch_size=16))
+    assert torch.equal(before, torch.random.get_rng_state())
+
+
+def test_training_stops_when_held_out_nats_no_longer_fall_and_keeps_the_best():
+    x = torch.randn(40, 3, generator=seeded("cpu"))
+    model = build_model(Schema.of(a=Real(), b=Real(), c=Real()), width=64, depth=2)
+    fitted = fit(model, x, recipe=Recipe(steps=3000, batch_size=32, check_every=10, patience=5, average=0.9))
+    scores = [check.held_out_nats for check in fitted.history]
+    assert fitted.stopped == "early"
+    assert len(scores) - 1 - scores.index(min(scores)) == 5
+    assert fitted.best_nats == min(scores)
+    assert [check.best_nats for check in fitted.history] == [min(scores[: i + 1]) for i in range(len(scores))]
+
+
+def test_ctrl_c_keeps_the_best_model_so_far():
+    _, x = joint_rows(200)
+    kept = {}
+
+    def interrupt_at_the_third(check):
+        kept[check.step] = check.held_out_nats
+        if len(kept) == 3:
+            raise KeyboardInterrupt
+
+    model = build_model(SCHEMA, width=16, depth=1)
+    fitted = fit(model, x, recipe=Recipe(steps=500, batch_size=32, check_every=20), progress=interrupt_at_the_third)
+    assert fitted.stopped == "interrupted"
+    assert [check.step for check in fitted.history] == [20, 40, 60]
+    whole = build_model(SCHEMA, width=16, depth=1)
+    fit(whole, x, recipe=Recipe(steps=500, batch_size=32, check_every=20, patience=99), progress=Stopper(60, kept))
+    for a, b in zip(model.parameters(), whole.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+class Stopper:
+    """Raises Ctrl-C at a step."""
+
+    def __init__(self, step, expected):
+        self.step, self.expected = step, expected
+
+    def __call__(self, check):
+        assert self.expected[check.step] == check.held_out_nats
+        if check.step == self.step:
+            raise KeyboardInterrupt
+
+
+RUN = """
+import sys, time, torch
+from anyorder import Category, Recipe, Schema, build_model, fit, save_model
+torch.set_num_threads(1)
+folder, pause = sys.argv[1], float(sys.argv[2])
+x = (torch.arange(600).view(200, 3) * 7919 % 31 % torch.tensor([2, 3, 2])).float()
+model = build_model(Schema.of(a=Category(2), b=Category(3), c=Category(2)), width=16, depth=1)
+recipe = Recipe(steps=120, batch_size=16, check_every=10, patience=99)
+def slow(check):
+    print(check.step, flush=True)
+    time.sleep(pause)
+fitted = fit(model, x, recipe=recipe, checkpoint=folder + "/run.ckpt", progress=slow)
+save_model(model, folder + "/model.ao")
+print("done", len(fitted.history), flush=True)
+"""
+
+
+def test_a_run_killed_twice_resumes_to_the_same_weights(tmp_path):
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    whole.mkdir()
+    broken.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "src")}
+    command = [sys.executable, "-c", RUN]
+    subprocess.run([*command, str(whole), "0"], check=True, env=environment, stdout=subprocess.DEVNULL)
+    for kill_after in ("30", "70"):
+        process = subprocess.Popen([*command, str(broken), "0.3"], env=environment, stdout=subprocess.PIPE, text=True)
+        for line in process.stdout:
+            if line.strip() == kill_after:
+                time.sleep(0.05)
+                process.send_signal(signal.SIGKILL)
+                break
+        assert process.wait() == -signal.SIGKILL
+        process.stdout.close()
+        assert not (broken / "model.ao").exists()
+    last = subprocess.run([*command, str(broken), "0"], check=True, env=environment, capture_output=True, text=True)
+    assert last.stdout.split()[0] == "80"  # it went on where it was, not from the start
+    assert last.stdout.splitlines()[-1] == "done 12"
+    assert (whole / "model.ao").read_bytes() == (broken / "model.ao").read_bytes()
+
+
+def test_a_finished_run_is_not_trained_again(tmp_path):
+    _, x = joint_rows(60)
+    recipe = Recipe(steps=6, batch_size=16, check_every=3)
+    first = fit(build_model(SCHEMA, width=8, depth=1), x, recipe=recipe, checkpoint=tmp_path / "run")
+    steps = []
+    again = fit(build_model(SCHEMA, width=8, depth=1), x, recipe=recipe, checkpoint=tmp_path / "run", progress=steps.append)
+    assert steps == []
+    for a, b in zip(first.model.parameters(), again.model.parameters(), strict=True):
+        assert torch.equal(a, b)
+
+
+def test_a_checkpoint_of_other_data_recipe_or_model_is_refused(tmp_path):
+    _, x = joint_rows(60)
+    recipe = Recipe(steps=6, batch_size=16, check_every=3)
+    fit(build_model(SCHEMA, width=8, depth=1), x, recipe=recipe, checkpoint=tmp_path / "run")
+    with pytest.raises(InputError, match="belongs to another run: its data or recipe differ"):
+        fit(build_model(SCHEMA, width=8, depth=1), x.flip(0), recipe=recipe, checkpoint=tmp_path / "run")
+    with pytest.raises(InputError, match="belongs to another run"):
+        fit(build_model(SCHEMA, width=8, depth=1), x, recipe=Recipe(steps=7), checkpoint=tmp_path / "run")
+    with pytest.raises(InputError, match="is a run of another model"):
+        fit(build_model(SCHEMA, width=9, depth=1), x, recipe=recipe, checkpoint=tmp_path / "run")
+
+
+def test_modes_and_labels_are_told_to_the_network():
+    _, x = joint_rows(100)
+    label = x[:, :1].long()
+    model = build_model(SCHEMA, width=16, depth=1, context=(2, 3, 2))
+    fit(model, x, recipe=Recipe(law=sfarm([RandomOrder(), RandomOrder()]), steps=4, batch_size=16), context=label)
+    assert join_context(None, None) is None
+    assert join_context(torch.zeros(2, 2).long(), torch.ones(2, 1).long()).tolist() == [[0, 0, 1], [0, 0, 1]]
+    with torch.no_grad():
+        given = torch.zeros(1, 3, dtype=torch.bool)
+        one, other = (model(x[:1], given, torch.tensor([[0, 0, k]])).parts[0].params for k in (0, 1))
+    assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize("law", [ace(), mac()], ids=["ace", "mac"])
+def test_held_out_nats_are_nats_whatever_the_training_weights(law):
+    """An untrained network scores near the uniform law: log 12 for the joint, less for its marginals."""
+    _, x = joint_rows(500)
+    model = build_model(SCHEMA, width=8, depth=1)
+    fitted = fit(model, x, recipe=Recipe(law=law, steps=1, learning_rate=1e-9, batch_size=16))
+    assert 0.5 < fitted.best_nats < 3.2
+
+
+def test_few_rows_and_empty_rows_are_enough():
+    x = torch.tensor([[0.0, 1.0, 1.0], [torch.nan] * 3, [1.0, torch.nan, 0.0]])
+    fitted = fit(build_model(SCHEMA, width=8, depth=1), x, recipe=Recipe(steps=2))
+    assert fitted.best_nats == fitted.best_nats
+
+
+@pytest.mark.parametrize(
+    ("act", "message"),
+    [
+        (lambda: fit(build_model(SCHEMA), torch.full((5, 3), torch.nan)), "nothing to learn from: none of the 15 cells"),
+        (lambda: fit(build_model(SCHEMA), torch.zeros(5, 4)), r"x has shape \(5, 4\); expected .* 3 variables"),
+        (lambda: fit(build_model(SCHEMA), torch.full((5, 3), 2.0)), r"of variable 'a' \(Category\(levels=2\)\) is no code"),
+        (lambda: Recipe(steps=0), "steps=0; expected a positive number"),
+        (lambda: Recipe(held_out=1.0), "expected fractions below 1"),
+    ],
+)
+def test_bad_input_is_explained_before_any_work(act, message):
+    with pytest.raises(InputError, match=message):
+        act()
+
+
+def test_a_diverging_run_says_so():
+    x = torch.randn(50, 2, generator=seeded("cpu"))
+    x[:, 0] = 3e38
+    with pytest.raises(TrainingError, match=r"The loss became .* at step 0. Lower the learning rate"):
+        fit(build_model(Schema.of(a=Real(), b=Real()), width=8, depth=1), x, recipe=Recipe(steps=3))
+
+
+def test_the_progress_bar_shows_nats(capsys):
+    _, x = joint_rows(60)
+    with progress_bar("learning") as progress:
+        fit(build_model(SCHEMA, width=8, depth=1), x, recipe=Recipe(steps=4, batch_size=16, check_every=2), progress=progress)
+    shown = capsys.readouterr().err
+    assert "learning" in shown
+    assert "held-out" in shown
+    assert "4/4 steps" in shown
