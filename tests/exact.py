@@ -133,8 +133,7 @@ def question_law(law, present):
             out[frozenset(), present] += 1
         case FirstK(k=k):
             out[frozenset(), present & frozenset(range(k))] += 1
-        case AnySize(power=power):
-            assert power == 1
+        case AnySize(favour_large=False):
             for target in subsets(present):
                 if target:
                     out[frozenset(), target] += Fraction(1, len(present) * math.comb(len(present), len(target)))

@@ -2,7 +2,19 @@
 
 from .conditionals import Conditionals
 from .errors import AnyOrderError, FormatError, InputError, TrainingError
-from .inference import elbo, entropy, fixed_orders, log_prob, mixture_log_prob, plan, ratio_log_prob, sample, seeded, step_losses, walk
+from .inference import (
+    elbo,
+    entropy,
+    fixed_orders,
+    log_prob,
+    mixture_log_prob,
+    plan,
+    ratio_log_prob,
+    sample,
+    seeded,
+    step_losses,
+    walk,
+)
 from .model import AnyOrderModel, build_model
 from .schema import Category, Ordinal, Real, Schema, Variable
 from .subsets import Question, ask

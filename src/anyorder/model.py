@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from .conditionals import Conditionals, Part
 from .errors import InputError
 from .heads import Head, default_head
-from .networks import ResMLP
+from .networks import Network, ResMLP
 from .schema import Mask, Real, Schema, Values
 
 Context = Int[Tensor, "batch _"]
@@ -33,7 +33,7 @@ class AnyOrderModel(nn.Module):
     .. math:: p_\theta(x_i \mid x_G) \quad \text{for every } i \notin G \text{ and every } G
     """
 
-    def __init__(self, schema: Schema, heads: Sequence[Head], network: nn.Module) -> None:
+    def __init__(self, schema: Schema, heads: Sequence[Head], network: Network) -> None:
         super().__init__()
         check_heads(schema, heads)
         self.schema = schema

@@ -143,9 +143,7 @@ class Schema:
             raise InputError(
                 f"`present` is {present.dtype} of shape {tuple(present.shape)}; expected torch.bool of shape {tuple(x.shape)}."
             )
-        self._refuse(
-            present & ~torch.isfinite(x), x, "is not a finite number", "Mark gaps as not present, and mend infinities."
-        )
+        self._refuse(present & ~torch.isfinite(x), x, "is not a finite number", "Mark gaps as not present, and mend infinities.")
         coded = [i for i, v in enumerate(self) if not isinstance(v.domain, Real)]
         if coded:
             levels = torch.tensor([getattr(v.domain, "levels", 0) for v in self], device=x.device)[coded]

@@ -18,7 +18,7 @@ ALL = DISCRETE + CONTINUOUS
 
 
 def params_of(head, cells=(3,), seed=0, scale=1.0):
-    rng = seeded("cpu", seed)
+    rng = seeded(seed)
     return scale * torch.randn(*cells, head.width, generator=rng, dtype=torch.float64)
 
 
@@ -101,7 +101,7 @@ def test_samples_follow_the_law(head):
     """By the Kolmogorov distance between the sample's and the law's cdf."""
     draws = 40_000
     law = head(params_of(head, (), seed=2).expand(draws, -1))
-    x = law.sample(seeded("cpu", 5)).sort().values
+    x = law.sample(seeded(5)).sort().values
     assert x.shape == (draws,)
     below = torch.searchsorted(x, x, right=True) / draws
     assert (below - law.cdf(x)).abs().max() < 1.95 / draws**0.5 * (1 if head in CONTINUOUS else 1.2)
@@ -111,7 +111,7 @@ def test_samples_follow_the_law(head):
 def test_temperature(head):
     law = head(params_of(head, (4,)))
     same, cold, hot = law.tempered(1.0), law.tempered(0.25), law.tempered(4.0)
-    x = law.sample(seeded("cpu"))
+    x = law.sample(seeded())
     torch.testing.assert_close(same.log_prob(x), law.log_prob(x))
     assert (cold.entropy() < law.entropy()).all()
     assert (hot.entropy() > law.entropy()).all()
@@ -123,7 +123,7 @@ def test_temperature(head):
 @pytest.mark.parametrize("head", ALL, ids=repr)
 def test_gradient_reaches_every_parameter(head):
     params = params_of(head, (8,)).requires_grad_()
-    x = head(params.detach()).sample(seeded("cpu"))
+    x = head(params.detach()).sample(seeded())
     head(params).log_prob(x).sum().backward()
     alone = getattr(head, "components", 2) == 1  # the weight of a single component is 1 whatever its score
     assert (params.grad[..., int(alone) :].abs().sum(0) > 0).all()
@@ -132,7 +132,7 @@ def test_gradient_reaches_every_parameter(head):
 @pytest.mark.parametrize("head", ALL, ids=repr)
 def test_one_value_does_not_depend_on_its_neighbours(head):
     params = params_of(head, (4, 3))
-    x = head(params).sample(seeded("cpu"))
+    x = head(params).sample(seeded())
     assert x.shape == (4, 3)
     torch.testing.assert_close(head(params[1:2]).log_prob(x[1:2]), head(params).log_prob(x)[1:2])
     torch.testing.assert_close(head(params[:, 2]).entropy(), head(params).entropy()[:, 2])
@@ -178,7 +178,7 @@ def test_a_rare_code_is_drawn_as_often_as_it_should_be():
     from anyorder.heads.law import draw_code
 
     table = torch.tensor([math.log(1e-3), 0.0, -torch.inf]).expand(200_000, 3)
-    counts = draw_code(table, seeded("cpu")).bincount(minlength=3)
+    counts = draw_code(table, seeded()).bincount(minlength=3)
     assert counts[2] == 0
     assert abs(counts[0].item() - 200) < 5 * 200**0.5
 

@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from exact import GaussianOracle, JointTable, all_states, disjoint_pairs, mask_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -40,6 +39,7 @@ from anyorder.subsets import (
     RandomOrder,
     TwoStage,
 )
+from exact import GaussianOracle, JointTable, all_states, disjoint_pairs, mask_of
 
 ORDERS = [
     CanonicalOrder(),
@@ -76,7 +76,7 @@ def test_log_prob_is_the_exact_conditional_of_a_joint_table(order):
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_log_prob_is_the_exact_conditional_of_a_gaussian(order):
     oracle = GaussianOracle.random(3)
-    x = torch.randn(5, 3, generator=seeded("cpu"), dtype=torch.float64)
+    x = torch.randn(5, 3, generator=seeded(), dtype=torch.float64)
     for known, wanted in disjoint_pairs(3):
         question = Question(mask_of(known, 3, len(x)), mask_of(wanted, 3, len(x)))
         expected = oracle.log_marginal(x, question.given | question.target) - oracle.log_marginal(x, question.given)
@@ -117,7 +117,7 @@ def row_by_row(score):
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_probabilities_of_an_untrained_network_sum_to_one(order, blocks):
     model = untrained()
-    score = row_by_row(lambda x, question: log_prob(model, x, question, order, blocks, seeded("cpu", 4)))
+    score = row_by_row(lambda x, question: log_prob(model, x, question, order, blocks, seeded(4)))
     for known, wanted in disjoint_pairs(3):
         total = total_probability(model, score, known, wanted)
         torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
@@ -140,9 +140,8 @@ def test_the_ratio_of_marginals_of_an_untrained_network_need_not_sum_to_one():
 
 
 def test_the_elbo_over_all_orders_is_the_expected_loss_and_below_the_mixture():
-    from exact import edge_mass
-
     from anyorder.subsets import Everything
+    from exact import edge_mass
 
     model, x = untrained((2, 2, 3, 2)), torch.tensor([[1.0, 0.0, 2.0, 1.0]])
     orders = [CanonicalOrder(path) for path in itertools.permutations(range(4))]
@@ -159,7 +158,7 @@ MIXED = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real()
 
 
 def mixed_rows(rows, seed=0):
-    rng = seeded("cpu", seed)
+    rng = seeded(seed)
     x = torch.rand(rows, 5, generator=rng)
     x[:, 1:4] = (x[:, 1:4] * torch.tensor([3, 5, 2])).floor()
     return x, torch.rand(rows, 5, generator=rng) < 0.7
@@ -172,13 +171,13 @@ def test_many_steps_in_one_call_equal_one_step_at_a_time(order, blocks, rows_per
     model = build_model(MIXED, width=16, depth=1)
     x, present = mixed_rows(13)
     x[~present] = torch.nan
-    given = present & (torch.rand(13, 5, generator=seeded("cpu", 9)) < 0.3)
+    given = present & (torch.rand(13, 5, generator=seeded(9)) < 0.3)
     question = Question(given, present & ~given)
     slow = torch.zeros(13, 5)
     with torch.inference_mode():
-        for step in walk(model, x, question, order, blocks, seeded("cpu", 3)):
+        for step in walk(model, x, question, order, blocks, seeded(3)):
             slow += torch.where(step.now, step.conditionals.log_prob(torch.where(question.target, x, 0.0)), 0.0)
-    fast = path_terms(model, x, question, [order], blocks, seeded("cpu", 3), rows_per_call=rows_per_call)[0]
+    fast = path_terms(model, x, question, [order], blocks, seeded(3), rows_per_call=rows_per_call)[0]
     torch.testing.assert_close(fast, slow)
     assert (fast[~question.target] == 0).all()
     assert (fast[question.target] != 0).all()
@@ -223,7 +222,10 @@ def test_mode_and_step_reach_the_network():
     first, second = (log_prob(model, x, question, context=ModeAndStep(m)) for m in (0, 1))
     assert not torch.allclose(first, second)
     fixed = torch.zeros(len(x), 2, dtype=torch.long)
-    torch.testing.assert_close(log_prob(model, x, question, context=fixed), log_prob(model, x, question, context=lambda g: torch.zeros(len(g), 2, dtype=torch.long)))
+    torch.testing.assert_close(
+        log_prob(model, x, question, context=fixed),
+        log_prob(model, x, question, context=lambda g: torch.zeros(len(g), 2, dtype=torch.long)),
+    )
     score = row_by_row(lambda x, q: log_prob(model, x, q, context=ModeAndStep(1)))
     torch.testing.assert_close(total_probability(model, score, set(), {0, 1, 2}), torch.ones(1), atol=1e-5, rtol=0)
 
@@ -250,7 +252,10 @@ GOOD = torch.tensor([[0.5, 2.0, 4.0, 1.0, -3.0]])
         (lambda m: log_prob(m, GOOD, Question(PRESENT, PRESENT)), "share 5 variable"),
         (lambda m: log_prob(m, GOOD, Question(~PRESENT, ~PRESENT)), "target is empty in every row"),
         (lambda m: log_prob(m, GOOD[:, :4], Question.joint(PRESENT)), r"x has shape \(1, 4\); expected .* 5 variables"),
-        (lambda m: log_prob(m, GOOD, Question.joint(PRESENT[:, :3])), r"question.given is .* shape \(1, 3\); expected .*\(1, 5\)"),
+        (
+            lambda m: log_prob(m, GOOD, Question.joint(PRESENT[:, :3])),
+            r"question.given is .* shape \(1, 3\); expected .*\(1, 5\)",
+        ),
         (lambda m: MIXED.check(GOOD.long(), PRESENT), "dtype torch.int64; expected floating point"),
         (
             lambda m: log_prob(m, torch.where(torch.tensor([1, 0, 0, 0, 0]) > 0, torch.nan, GOOD), Question.joint(PRESENT)),

@@ -4,12 +4,12 @@ import itertools
 
 import pytest
 import torch
-from exact import mask_of, subsets
 from hypothesis import given
 from hypothesis import strategies as st
 
 from anyorder import Category, InputError, Question, Schema, build_model, log_prob, plan, sample, seeded, step_losses
 from anyorder.subsets import Planned, RandomOrder
+from exact import mask_of, subsets
 
 
 def cost(losses, places):
@@ -58,7 +58,7 @@ def test_step_losses_are_the_mean_over_all_sets_of_a_size():
             exact[size] -= log_p[hidden].mean().item() / len(sets)
     rows = 20_000
     present = torch.ones(rows, 4, dtype=torch.bool)
-    found = step_losses(model, row.repeat(rows, 1), present, seeded("cpu"))
+    found = step_losses(model, row.repeat(rows, 1), present, seeded())
     torch.testing.assert_close(found, exact, atol=0.01, rtol=0)
     # Their sum is the mean score along random orders.
     scores = log_prob(model, row.repeat(rows, 1), Question.joint(present), RandomOrder())
@@ -68,7 +68,7 @@ def test_step_losses_are_the_mean_over_all_sets_of_a_size():
 def test_step_losses_of_rows_with_gaps_use_the_steps_they_have():
     model = build_model(Schema.repeat(Category(2), 4), width=16, depth=1)
     present = torch.tensor([[True, True, False, True], [False, True, True, False]])
-    losses = step_losses(model, torch.zeros(2, 4), present, seeded("cpu"))
+    losses = step_losses(model, torch.zeros(2, 4), present, seeded())
     assert losses.isfinite().all()
     assert losses[3] == losses[2]
 
@@ -76,7 +76,7 @@ def test_step_losses_of_rows_with_gaps_use_the_steps_they_have():
 def test_a_plan_walks():
     model = build_model(Schema.repeat(Category(2), 6), width=16, depth=1)
     x, present = torch.zeros(10, 6), torch.ones(10, 6, dtype=torch.bool)
-    blocks = plan(step_losses(model, x, present, seeded("cpu")), steps=3)
+    blocks = plan(step_losses(model, x, present, seeded()), steps=3)
     assert isinstance(blocks, Planned)
-    drawn = sample(model, x, Question.joint(present), seeded("cpu"), blocks=blocks)
+    drawn = sample(model, x, Question.joint(present), seeded(), blocks=blocks)
     assert set(drawn.unique().tolist()) <= {0.0, 1.0}

@@ -2,10 +2,10 @@
 
 import pytest
 import torch
-from exact import GaussianOracle, JointTable, mask_of
 
 from anyorder import InputError, Question, build_model, entropy, log_prob, sample, seeded
 from anyorder.subsets import CanonicalOrder, Even, MostCertainFirst, RandomOrder, TwoStage
+from exact import GaussianOracle, JointTable, mask_of
 
 ORDERS = [CanonicalOrder(), RandomOrder(), TwoStage(torch.tensor([False, True, False])), MostCertainFirst()]
 
@@ -17,7 +17,7 @@ def test_samples_of_a_joint_table_follow_the_exact_conditional(order, known, wan
     draws = 20_000
     x = torch.tensor([[1.0, 2.0, 0.0]], dtype=torch.float64).repeat(draws, 1)
     question = Question(mask_of(known, 3, draws), mask_of(wanted, 3, draws))
-    y = sample(joint, x, question, seeded("cpu"), order)
+    y = sample(joint, x, question, seeded(), order)
     untouched = ~question.target
     assert torch.equal(y[untouched], x[untouched])
     states = y.unique(dim=0)
@@ -34,7 +34,7 @@ def test_samples_of_a_gaussian_have_its_conditional_moments():
     draws = 4000
     x = torch.zeros(draws, 3, dtype=torch.float64)
     x[:, 1] = 1.5
-    y = sample(oracle, x, Question(mask_of((1,), 3, draws), mask_of((0, 2), 3, draws)), seeded("cpu"))
+    y = sample(oracle, x, Question(mask_of((1,), 3, draws), mask_of((0, 2), 3, draws)), seeded())
     keep, known = [0, 2], [1]
     gain = oracle.covariance[keep][:, known] / oracle.covariance[1, 1]
     mean = oracle.mean[keep] + (gain * (1.5 - oracle.mean[1])).flatten()
@@ -47,8 +47,8 @@ def test_blocks_draw_their_targets_independently():
     joint = JointTable(torch.tensor([[0.5, 0.0], [0.0, 0.5]]))  # two variables that are always equal
     x = torch.zeros(4000, 2, dtype=torch.float64)
     question = Question.joint(torch.ones(4000, 2, dtype=torch.bool))
-    one_by_one = sample(joint, x, question, seeded("cpu"))
-    at_once = sample(joint, x, question, seeded("cpu"), blocks=Even(1))
+    one_by_one = sample(joint, x, question, seeded())
+    at_once = sample(joint, x, question, seeded(), blocks=Even(1))
     assert (one_by_one[:, 0] == one_by_one[:, 1]).all()
     assert abs((at_once[:, 0] == at_once[:, 1]).double().mean() - 0.5) < 0.04
 
@@ -57,10 +57,10 @@ def test_low_temperature_draws_the_likeliest_and_the_same_seed_the_same():
     joint = JointTable.random(3, 3)
     x = torch.zeros(500, 2, dtype=torch.float64)
     question = Question(mask_of((0,), 2, 500), mask_of((1,), 2, 500))
-    cold = sample(joint, x, question, seeded("cpu"), temperature=1e-3)
+    cold = sample(joint, x, question, seeded(), temperature=1e-3)
     assert (cold[:, 1] == joint.probs[0].argmax()).all()
-    assert torch.equal(sample(joint, x, question, seeded("cpu", 8)), sample(joint, x, question, seeded("cpu", 8)))
-    assert not torch.equal(sample(joint, x, question, seeded("cpu", 8)), sample(joint, x, question, seeded("cpu", 9)))
+    assert torch.equal(sample(joint, x, question, seeded(8)), sample(joint, x, question, seeded(8)))
+    assert not torch.equal(sample(joint, x, question, seeded(8)), sample(joint, x, question, seeded(9)))
 
 
 def exact_entropy(joint, known_values, known, wanted):
@@ -81,7 +81,7 @@ def exact_entropy(joint, known_values, known, wanted):
 def test_entropy_of_a_joint_table(known, wanted):
     joint = JointTable.random(2, 3, 2, seed=4)
     x = torch.tensor([[1.0, 2.0, 0.0], [0.0, 1.0, 1.0]], dtype=torch.float64)
-    answer = entropy(joint, x, Question(mask_of(known, 3, 2), mask_of(wanted, 3, 2)), seeded("cpu"), draws=4000)
+    answer = entropy(joint, x, Question(mask_of(known, 3, 2), mask_of(wanted, 3, 2)), seeded(), draws=4000)
     for row in range(2):
         exact = exact_entropy(joint, x[row], known, wanted)
         assert abs(answer.value[row] - exact) <= 5 * answer.standard_error[row] + 1e-9
@@ -92,7 +92,7 @@ def test_entropy_of_a_joint_table(known, wanted):
 def test_entropy_of_a_gaussian_needs_no_luck_at_all():
     oracle = GaussianOracle.random(3)
     x = torch.zeros(2, 3, dtype=torch.float64)
-    answer = entropy(oracle, x, Question(mask_of((), 3, 2), mask_of((0, 2), 3, 2)), seeded("cpu"), draws=4)
+    answer = entropy(oracle, x, Question(mask_of((), 3, 2), mask_of((0, 2), 3, 2)), seeded(), draws=4)
     block = oracle.covariance[[0, 2]][:, [0, 2]]
     exact = torch.distributions.MultivariateNormal(torch.zeros(2, dtype=torch.float64), block).entropy()
     torch.testing.assert_close(answer.value, exact.expand(2))
@@ -105,9 +105,9 @@ def test_a_context_per_row_is_repeated_with_its_row():
     model = build_model(Schema.of(a=Category(2), b=Category(2)), width=16, depth=1, context=(3,))
     x, context = torch.zeros(3, 2), torch.tensor([[0], [1], [2]])
     question = Question(mask_of((), 2, 3), mask_of((0,), 2, 3))
-    together = entropy(model, x, question, seeded("cpu"), draws=2, context=context).value
+    together = entropy(model, x, question, seeded(), draws=2, context=context).value
     for row in range(3):
-        alone = entropy(model, x[:1], question[slice(0, 1)], seeded("cpu"), draws=2, context=context[row : row + 1]).value
+        alone = entropy(model, x[:1], question[slice(0, 1)], seeded(), draws=2, context=context[row : row + 1]).value
         torch.testing.assert_close(together[row : row + 1], alone)
     assert together.unique().numel() == 3
 
@@ -116,9 +116,9 @@ def test_minus_the_mean_log_prob_of_samples_is_the_entropy():
     model_x = JointTable.random(2, 2, 2)
     x = torch.zeros(20_000, 3, dtype=torch.float64)
     question = Question.joint(torch.ones(20_000, 3, dtype=torch.bool))
-    y = sample(model_x, x, question, seeded("cpu"))
+    y = sample(model_x, x, question, seeded())
     scores = -log_prob(model_x, y, question)
-    exact = entropy(model_x, x[:1], question[slice(0, 1)], seeded("cpu", 1), draws=4000)
+    exact = entropy(model_x, x[:1], question[slice(0, 1)], seeded(1), draws=4000)
     assert abs(scores.mean() - exact.value[0]) < 5 * (scores.std() / 20_000**0.5 + exact.standard_error[0])
 
 
@@ -126,10 +126,10 @@ def test_bad_requests_are_explained():
     joint = JointTable.random(2, 2)
     x, question = torch.zeros(1, 2, dtype=torch.float64), Question.joint(torch.ones(1, 2, dtype=torch.bool))
     with pytest.raises(InputError, match=r"temperature=0.0; expected a positive number"):
-        sample(joint, x, question, seeded("cpu"), temperature=0.0)
+        sample(joint, x, question, seeded(), temperature=0.0)
     with pytest.raises(InputError, match=r"draws=1; expected at least 2"):
-        entropy(joint, x, question, seeded("cpu"), draws=1)
+        entropy(joint, x, question, seeded(), draws=1)
     with pytest.raises(InputError, match="is no code of its variable"):
-        sample(joint, x + 5, Question(mask_of((0,), 2), mask_of((1,), 2)), seeded("cpu"))
+        sample(joint, x + 5, Question(mask_of((0,), 2), mask_of((1,), 2)), seeded())
     # What is asked for may hold anything.
-    assert sample(joint, x * torch.nan, question, seeded("cpu")).isfinite().all()
+    assert sample(joint, x * torch.nan, question, seeded()).isfinite().all()

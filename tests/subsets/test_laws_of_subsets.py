@@ -5,7 +5,6 @@ from collections import Counter
 
 import pytest
 import torch
-from exact import mask_of, path_law, question_law, sets_of, subsets
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -33,6 +32,7 @@ from anyorder.subsets import (
     TwoStage,
 )
 from anyorder.subsets.draws import pick, smallest, stratified
+from exact import mask_of, path_law, question_law, sets_of, subsets
 
 D = 4
 PATTERNS = torch.tensor([[True, False, True, False], [False, False, False, True], [True, True, True, True]])
@@ -72,14 +72,14 @@ def assert_follows(outcomes, law, draws):
 @pytest.mark.parametrize("law", QUESTIONS, ids=repr)
 def test_questions_follow_their_law(law, present):
     draws = 40_000
-    question = law.sample(mask_of(present, D, draws), seeded("cpu"))
+    question = law.sample(mask_of(present, D, draws), seeded())
     outcomes = zip(sets_of(question.given), sets_of(question.target), strict=True)
     assert_follows(outcomes, question_law(law, present), draws)
 
 
-def test_any_size_of_power_two_favours_size_c_by_c_plus_one():
+def test_any_size_favours_size_c_by_c_plus_one():
     draws = 100_000
-    sizes = AnySize(power=2.0).sample(mask_of(range(D), D, draws), seeded("cpu")).count.flatten().tolist()
+    sizes = AnySize(favour_large=True).sample(mask_of(range(D), D, draws), seeded()).count.flatten().tolist()
     assert_follows(sizes, {c: (c + 1) / 14 for c in range(1, D + 1)}, draws)
 
 
@@ -89,13 +89,13 @@ def test_ranks_and_prefixes_follow_the_law_of_the_order(order, target):
     draws = 20_000
     law = path_law(order, frozenset(target), D)
     question = Question(mask_of((), D, draws), mask_of(target, D, draws))
-    ranks = order.rank(question, seeded("cpu", 1)).tolist()
+    ranks = order.rank(question, seeded(1)).tolist()
     paths = [tuple(sorted(target, key=lambda i, rank=rank: rank[i])) for rank in ranks]
     assert_follows(paths, law, draws)
     for row in ranks[:50]:  # targets hold the first places
         assert sorted(row[i] for i in target) == list(range(len(target)))
     for count in range(len(target) + 1):
-        prefix = order.prefix(question, torch.full((draws, 1), count), seeded("cpu", 2))
+        prefix = order.prefix(question, torch.full((draws, 1), count), seeded(2))
         expected = Counter()
         for path, p in law.items():
             expected[frozenset(path[:count])] += p
@@ -124,7 +124,7 @@ def test_most_certain_first_takes_the_smallest_entropy_of_what_is_left():
             return torch.tensor([[3.0, 1.0, 2.0, 0.5]])
 
     order, question = MostCertainFirst(), Question(mask_of((3,), D), mask_of((0, 1, 2), D))
-    rank = order.rank(question, seeded("cpu"))
+    rank = order.rank(question, seeded())
     assert order.revise(rank, question, mask_of((), D), Entropies())[0, :3].tolist() == [2, 0, 1]
     assert order.revise(rank, question, mask_of((0,), D), Entropies())[0, :3].tolist() == [0, 1, 2]
 
@@ -159,7 +159,7 @@ def test_a_step_is_found_from_its_fraction(blocks):
 
 @given(count=st.integers(1, 300), seed=st.integers(0, 99))
 def test_stratified_numbers_fall_one_into_each_interval(count, seed):
-    u = stratified(count, seeded("cpu", seed))
+    u = stratified(count, seeded(seed))
     assert ((u >= 0) & (u < 1)).all()
     assert sorted((u * count + 1e-9).long().clamp(max=count - 1).tolist()) == list(range(count))
 
@@ -171,7 +171,7 @@ def test_smallest_takes_the_asked_number_and_never_an_infinite_key():
 
 
 def test_pick_follows_its_weights():
-    assert_follows(pick((1.0, 0.0, 3.0), 20_000, seeded("cpu")).tolist(), {0: 0.25, 2: 0.75}, 20_000)
+    assert_follows(pick((1.0, 0.0, 3.0), 20_000, seeded()).tolist(), {0: 0.25, 2: 0.75}, 20_000)
 
 
 def test_strided_orders_visit_everything_once():
@@ -185,9 +185,9 @@ def test_strided_orders_visit_everything_once():
     ("make", "message"),
     [
         (lambda: CanonicalOrder((0, 0, 1)), "expected every number from 0 to 2 once"),
-        (lambda: CanonicalOrder((1, 0)).rank(Question.joint(mask_of(range(3), 3)), seeded("cpu")), "made for 2 variables"),
-        (lambda: Precedence((0, 1)).rank(Question.joint(mask_of(range(3), 3)), seeded("cpu")), "made for 2 variables"),
-        (lambda: Observed(PATTERNS).sample(mask_of(range(3), 3), seeded("cpu")), "patterns have 4 variables, the data have 3"),
+        (lambda: CanonicalOrder((1, 0)).rank(Question.joint(mask_of(range(3), 3)), seeded()), "made for 2 variables"),
+        (lambda: Precedence((0, 1)).rank(Question.joint(mask_of(range(3), 3)), seeded()), "made for 2 variables"),
+        (lambda: Observed(PATTERNS).sample(mask_of(range(3), 3), seeded()), "patterns have 4 variables, the data have 3"),
         (lambda: EachWithProbability(1.5), "p=1.5; expected a probability"),
         (lambda: FirstK(0), "k=0; expected at least 1"),
         (lambda: Even(0), "steps=0; expected at least 1"),

@@ -7,7 +7,19 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from anyorder import Category, FormatError, InputError, Ordinal, Question, Real, Schema, build_model, load_model, log_prob, save_model
+from anyorder import (
+    Category,
+    FormatError,
+    InputError,
+    Ordinal,
+    Question,
+    Real,
+    Schema,
+    build_model,
+    load_model,
+    log_prob,
+    save_model,
+)
 from anyorder.heads import Gaussian
 from anyorder.training.checkpoint import describe
 

@@ -6,7 +6,6 @@ from fractions import Fraction
 
 import pytest
 import torch
-from exact import edge_mass, mask_law, mask_of, question_law, sets_of, subsets
 
 from anyorder import InputError, Schema, build_model, seeded
 from anyorder.schema import Category
@@ -25,9 +24,15 @@ from anyorder.subsets import (
 from anyorder.training import ace, ardm, edge_loss, mac, mac_all_edges, mac_exact, mdlm, mixture, resampled, reweighted, sfarm
 from anyorder.training.edges import PathSampler
 from anyorder.training.weights import AllNextEdges
+from exact import edge_mass, mask_law, mask_of, question_law, sets_of, subsets
 
 D = 4
-QUESTIONS = [Everything(), AnySize(), EachWithProbability(0.25), Observed(torch.tensor([[True, False, True, False], [False] * 4]))]
+QUESTIONS = [
+    Everything(),
+    AnySize(),
+    EachWithProbability(0.25),
+    Observed(torch.tensor([[True, False, True, False], [False] * 4])),
+]
 PRESENT = [(0, 1, 2, 3), (0, 1, 3), (2,)]
 STRIDED = CanonicalOrder.strided(D, 2)
 MODES = [RandomOrder(), TwoStage(torch.tensor([True, False, False, True])), CanonicalOrder((3, 1, 0, 2))]
@@ -44,9 +49,7 @@ def over_hidden(order, weight, tilt=lambda given: 1):
         masks = {e: p * tilt(e) for e, p in mask_law(questions, order, present, D).items()}
         share = sum(mask_law(questions, order, present, D).values()) if tilt(frozenset({0})) == 1 else 1
         total = sum(masks.values()) or 1
-        return {
-            (e, j): share * p / total * weight(len(present) - len(e)) for e, p in masks.items() for j in set(present) - e
-        }
+        return {(e, j): share * p / total * weight(len(present) - len(e)) for e, p in masks.items() for j in set(present) - e}
 
     return law
 
@@ -86,7 +89,10 @@ LAWS = {
         averaged(*(path_nats(order, block=2) for order in MODES)),
     ),
     "mixture of orders": (lambda q: PathSampler(q, MixtureOfOrders(MODES)), path_nats(MixtureOfOrders(MODES))),
-    "half ardm, half mac": (lambda q: mixture(ardm(q), mac_exact(q)), averaged(path_nats(RandomOrder()), path_nats(CanonicalOrder()))),
+    "half ardm, half mac": (
+        lambda q: mixture(ardm(q), mac_exact(q)),
+        averaged(path_nats(RandomOrder()), path_nats(CanonicalOrder())),
+    ),
 }
 
 
@@ -99,7 +105,7 @@ class PairBlocks(Blocks):  # any Blocks can be plugged in
 
 def check_edge_mass(sampler, present, expected, draws):
     """The mean weight of every edge lies within 5 standard errors of its expected mass."""
-    edges = sampler.sample(present, seeded("cpu"))
+    edges = sampler.sample(present, seeded())
     assert not (edges.given & ~present).any()
     assert not ((edges.weight > 0) & (edges.given | ~present)).any()
     found = defaultdict(lambda: (torch.zeros(D), torch.zeros(D)))
@@ -164,7 +170,7 @@ def test_the_bounds_of_ardm_and_mdlm_are_equal_for_a_model_that_contradicts_itse
     assert mdlm_bound == pytest.approx(ardm_bound, abs=1e-9)
     rows = 2**18
     for law in (ardm(), mdlm()):
-        edges = law.sample(torch.ones(rows, D, dtype=torch.bool), seeded("cpu"))
+        edges = law.sample(torch.ones(rows, D, dtype=torch.bool), seeded())
         loss = edge_loss(model, x.expand(rows, D), edges).double()
         assert abs(loss.mean().item() - ardm_bound) < 5 * loss.std().item() / rows**0.5
 
@@ -178,10 +184,10 @@ def gauss_legendre_on_unit_interval(points):
 
 def test_all_next_edges_has_less_noise_than_the_one_next_edge():
     present = torch.ones(2**14, 6, dtype=torch.bool)
-    f = torch.randn(2**6, 6, generator=seeded("cpu"))
+    f = torch.randn(2**6, 6, generator=seeded())
     losses = []
     for law in (mac_exact(), mac_all_edges()):
-        edges = law.sample(present, seeded("cpu", 1))
+        edges = law.sample(present, seeded(1))
         code = (edges.given.long() * 2 ** torch.arange(6)).sum(-1)
         losses.append((edges.weight * f[code]).sum(-1).var().item())
     assert losses[1] < 0.75 * losses[0]
@@ -191,7 +197,7 @@ def test_all_next_edges_has_less_noise_than_the_one_next_edge():
 def test_the_weights_of_all_next_edges_stay_finite_and_keep_their_mean(variables):
     """Their sum over a row has the mean (n + 1) / 2 at any width: the mean length of a path."""
     rows = 4000 if variables > 1000 else 40_000
-    edges = mac_all_edges().sample(torch.ones(rows, variables, dtype=torch.bool), seeded("cpu"))
+    edges = mac_all_edges().sample(torch.ones(rows, variables, dtype=torch.bool), seeded())
     total = edges.weight.double().sum(-1)
     assert edges.weight.isfinite().all()
     assert (edges.weight >= 0).all()
@@ -200,7 +206,7 @@ def test_the_weights_of_all_next_edges_stay_finite_and_keep_their_mean(variables
 
 def test_the_posterior_weights_agree_with_enumeration_for_every_mask():
     """Given a mask, the weights are no longer random: mass of the edge / probability of the mask."""
-    edges = mac_all_edges().sample(mask_of(range(D), D, 4096), seeded("cpu"))
+    edges = mac_all_edges().sample(mask_of(range(D), D, 4096), seeded())
     mass, masks = edge_mass(AnySize(), CanonicalOrder(), range(D), D), mask_law(AnySize(), CanonicalOrder(), range(D), D)
     for given, weight in zip(sets_of(edges.given), edges.weight.tolist(), strict=True):
         for j in range(D):
@@ -208,7 +214,7 @@ def test_the_posterior_weights_agree_with_enumeration_for_every_mask():
 
 
 def test_sfarm_tells_mode_and_step():
-    edges = sfarm(MODES).sample(mask_of(range(D), D, 1000), seeded("cpu"))
+    edges = sfarm(MODES).sample(mask_of(range(D), D, 1000), seeded())
     mode, step = edges.context.T
     assert set(mode.tolist()) == {0, 1, 2}
     assert torch.equal(step, edges.given.sum(-1))
@@ -217,7 +223,7 @@ def test_sfarm_tells_mode_and_step():
 
 
 def test_sizes_are_spread_evenly_over_a_batch():
-    sizes = ardm().sample(torch.ones(24, 12, dtype=torch.bool), seeded("cpu")).given.sum(-1)
+    sizes = ardm().sample(torch.ones(24, 12, dtype=torch.bool), seeded()).given.sum(-1)
     assert sizes.bincount(minlength=12).tolist() == [2] * 12
 
 
@@ -229,9 +235,9 @@ def test_nats_of_a_law_are_the_nats_of_its_questions():
 
 def test_a_fully_given_row_or_an_empty_one_weighs_nothing():
     for law in (ardm(Observed(torch.ones(1, D, dtype=torch.bool))), mdlm(Observed(torch.ones(1, D, dtype=torch.bool)))):
-        assert (law.sample(mask_of(range(D), D, 16), seeded("cpu")).weight == 0).all()
+        assert (law.sample(mask_of(range(D), D, 16), seeded()).weight == 0).all()
     for make, _ in LAWS.values():
-        assert (make(AnySize()).sample(mask_of((), D, 4), seeded("cpu")).weight == 0).all()
+        assert (make(AnySize()).sample(mask_of((), D, 4), seeded()).weight == 0).all()
 
 
 def test_question_law_sums_to_one():
@@ -244,10 +250,10 @@ def test_what_has_no_closed_form_is_refused_with_the_way_out():
     with pytest.raises(InputError, match=r"no closed form for EachWithProbability.*Use resampled"):
         reweighted(mac(EachWithProbability()))
     with pytest.raises(InputError, match="give all of them a mode, or none"):
-        mixture(ardm(), sfarm(MODES)).sample(mask_of(range(D), D, 64), seeded("cpu"))
+        mixture(ardm(), sfarm(MODES)).sample(mask_of(range(D), D, 64), seeded())
 
 
 def test_laws_are_printable_and_comparable():
-    assert repr(mac_all_edges()).startswith("PathSampler(questions=AnySize(power=1.0), order=CanonicalOrder(order=None)")
+    assert repr(mac_all_edges()).startswith("PathSampler(questions=AnySize(favour_large=False), order=CanonicalOrder(order=None)")
     assert mac_all_edges().weigh == AllNextEdges()
     assert sfarm(MODES, blocks=Even(2)) == sfarm(MODES, blocks=Even(2))

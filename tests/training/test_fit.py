@@ -9,12 +9,25 @@ from pathlib import Path
 
 import pytest
 import torch
-from exact import JointTable
 
-from anyorder import Category, InputError, Question, Real, Recipe, Schema, TrainingError, build_model, fit, log_prob, sample, seeded
+from anyorder import (
+    Category,
+    InputError,
+    Question,
+    Real,
+    Recipe,
+    Schema,
+    TrainingError,
+    build_model,
+    fit,
+    log_prob,
+    sample,
+    seeded,
+)
+from anyorder.subsets import RandomOrder
 from anyorder.training import ace, mac, progress_bar, sfarm
 from anyorder.training.loss import join_context
-from anyorder.subsets import RandomOrder
+from exact import JointTable
 
 SCHEMA = Schema.of(a=Category(2), b=Category(3), c=Category(2))
 
@@ -22,13 +35,13 @@ SCHEMA = Schema.of(a=Category(2), b=Category(3), c=Category(2))
 def joint_rows(rows, seed=0):
     joint = JointTable.random(2, 3, 2, seed=3)
     question = Question.joint(torch.ones(rows, 3, dtype=torch.bool))
-    return joint, sample(joint, torch.zeros(rows, 3, dtype=torch.float64), question, seeded("cpu", seed)).float()
+    return joint, sample(joint, torch.zeros(rows, 3, dtype=torch.float64), question, seeded(seed)).float()
 
 
 def test_training_finds_the_joint_it_was_shown_even_through_gaps():
     """Held-out nats reach the joint's entropy, although a quarter of the training cells are missing."""
     joint, x = joint_rows(4000)
-    present = torch.rand(x.shape, generator=seeded("cpu")) < 0.75
+    present = torch.rand(x.shape, generator=seeded()) < 0.75
     model = build_model(SCHEMA, width=32, depth=1)
     fitted = fit(model, torch.where(present, x, torch.nan), recipe=Recipe(steps=600, batch_size=128, check_every=50))
     states = joint.states()
@@ -43,7 +56,7 @@ def test_training_finds_the_joint_it_was_shown_even_through_gaps():
 def test_gaps_are_never_looked_at():
     """Whatever stands in a gap, the weights come out the same."""
     _, x = joint_rows(60)
-    present = torch.rand(x.shape, generator=seeded("cpu")) < 0.6
+    present = torch.rand(x.shape, generator=seeded()) < 0.6
     recipe = Recipe(steps=5, batch_size=16, check_every=5)
     weights = []
     for garbage in (torch.nan, 1e30):
@@ -73,7 +86,7 @@ def test_global_random_numbers_are_left_alone():
 
 
 def test_training_stops_when_held_out_nats_no_longer_fall_and_keeps_the_best():
-    x = torch.randn(40, 3, generator=seeded("cpu"))
+    x = torch.randn(40, 3, generator=seeded())
     model = build_model(Schema.of(a=Real(), b=Real(), c=Real()), width=64, depth=2)
     fitted = fit(model, x, recipe=Recipe(steps=3000, batch_size=32, check_every=10, patience=5, average=0.9))
     scores = [check.held_out_nats for check in fitted.history]
@@ -221,7 +234,7 @@ def test_bad_input_is_explained_before_any_work(act, message):
 
 
 def test_a_diverging_run_says_so():
-    x = torch.randn(50, 2, generator=seeded("cpu"))
+    x = torch.randn(50, 2, generator=seeded())
     x[:, 0] = 3e38
     with pytest.raises(TrainingError, match=r"The loss became .* at step 0. Lower the learning rate"):
         fit(build_model(Schema.of(a=Real(), b=Real()), width=8, depth=1), x, recipe=Recipe(steps=3))

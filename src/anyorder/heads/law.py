@@ -83,7 +83,7 @@ class DiscreteLaw(Law):
 
 
 def draw_code(log_pmf: Float[Tensor, "*cells levels"], rng: Generator) -> Int[Tensor, "*cells"]:
-    """A code per cell by inverting the cdf in float64: a code of probability 0 is never drawn, a rare one as often as it should be."""
+    """A code per cell by inverting the cdf in float64: probability 0 is never drawn, a rare code as often as it should be."""
     table = log_pmf.double().softmax(-1).cumsum(-1)
     u = torch.rand(table.shape[:-1], generator=rng, device=rng.device, dtype=torch.float64).to(table.device)
     return (table / table[..., -1:] <= u.unsqueeze(-1)).sum(-1)

@@ -93,7 +93,7 @@ def ratio_log_prob(
 
 def fixed_orders(variables: int, count: int, seed: int = 0) -> list[CanonicalOrder]:
     """`count` orders fixed in advance, in pairs of an order and its reverse, the same for every row and every call."""
-    rng = seeded("cpu", seed)
+    rng = seeded(seed)
     orders: list[CanonicalOrder] = []
     while len(orders) < count:
         order = CanonicalOrder.shuffled(variables, rng)
@@ -120,7 +120,7 @@ def path_terms(
     if not orders:
         raise InputError("`orders` is empty; expected at least one order, such as fixed_orders(variables, 4).")
     rows_per_call = rows_per_call or max(1, min(MOST_ROWS, MOST_CELLS // x.shape[1]))
-    rng = rng or seeded(x.device)
+    rng = rng or seeded(device=x.device)
     terms = x.new_zeros(len(orders), *x.shape)
     bounds = blocks.bounds(question.count)  # (batch, step + 1)
     for k, order in enumerate(orders):

@@ -48,7 +48,7 @@ def walk(
     context: ContextLike = None,
 ) -> Iterator[Step]:
     """Step by step from `given` to `given + target`; the consumer writes `x[step.now]` in place before the next step."""
-    rng = rng or seeded(x.device)
+    rng = rng or seeded(device=x.device)
     rank = order.rank(question, rng)
     bounds = blocks.bounds(question.count)  # (batch, step + 1)
     done = torch.zeros_like(question.target)
@@ -69,6 +69,6 @@ def context_of(context: ContextLike, given: Mask, rows: Tensor | None = None) ->
     return None if context is None else context(given)
 
 
-def seeded(device: torch.device | str, seed: int = 0) -> Generator:
+def seeded(seed: int = 0, device: torch.device | str = "cpu") -> Generator:
     """A fresh random number generator."""
     return Generator(device=device).manual_seed(seed)

@@ -13,6 +13,9 @@ class Inputs(nn.Module):
     The mask is an input of its own because 0 is a legal value: without it "0" and "hidden" would look the same.
     """
 
+    offset: Tensor
+    scale: Tensor
+
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self.plain = [i for i, v in enumerate(schema) if not isinstance(v.domain, Category)]

@@ -1,7 +1,7 @@
 """A residual multi-layer perceptron: the plain, fast network for tables."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import torch
 from jaxtyping import Float, Int
@@ -10,10 +10,11 @@ from torch import Tensor, nn
 from ..errors import InputError
 from ..schema import Mask, Schema, Values
 from .inputs import ContextEmbedding, Inputs
+from .network import Network
 
 
 @final
-class ResMLP(nn.Module):
+class ResMLP(Network):
     """Linear, `depth` pre-norm residual blocks of `width` units, linear: (x, given, context) -> `outputs` numbers per row."""
 
     kind: ClassVar[str] = "resmlp"
@@ -22,7 +23,7 @@ class ResMLP(nn.Module):
         super().__init__()
         if not (1 <= width <= 2**16 and 0 <= depth <= 1000):
             raise InputError(f"ResMLP got width={width}, depth={depth}; expected 1 to {2**16} units and 0 to 1000 blocks.")
-        self.sizes: dict[str, Any] = {"width": width, "depth": depth, "context": list(context)}
+        self.sizes = {"width": width, "depth": depth, "context": list(context)}
         self.inputs = Inputs(schema)
         self.first = nn.Linear(self.inputs.width, width)
         self.context = ContextEmbedding(tuple(context), width) if context else None
@@ -30,9 +31,7 @@ class ResMLP(nn.Module):
         self.norm = nn.LayerNorm(width)
         self.last = nn.Linear(width, outputs)
 
-    def forward(
-        self, x: Values, given: Mask, context: Int[Tensor, "batch _"] | None = None
-    ) -> Float[Tensor, "batch outputs"]:
+    def forward(self, x: Values, given: Mask, context: Int[Tensor, "batch _"] | None = None) -> Float[Tensor, "batch outputs"]:
         h = self.first(self.inputs(x, given))
         if self.context is not None and context is not None:
             h = h + self.context(context)

@@ -15,10 +15,11 @@ Counts = Int[Tensor, "batch 1"]
 
 
 class Stop(NamedTuple):
-    """One step of each row's path: how many targets are done before it, how many it reveals, how many steps there are."""
+    """One step of each row's path: how many targets are done before it, how many it reveals, its number, of how many."""
 
     done: Counts
     size: Counts
+    number: Counts
     steps: Counts
 
 
@@ -35,7 +36,7 @@ class Blocks(ABC):
         steps = (bounds.diff(dim=-1) > 0).sum(-1, keepdim=True)
         index = (u * steps).long()
         done = bounds.gather(-1, index)
-        return Stop(done, bounds.gather(-1, index + 1) - done, steps)
+        return Stop(done, bounds.gather(-1, index + 1) - done, index, steps)
 
 
 @final
@@ -48,7 +49,8 @@ class OneByOne(Blocks):
         return torch.arange(longest + 1, device=count.device).minimum(count)
 
     def step(self, count: Counts, u: Float[Tensor, "batch 1"]) -> Stop:
-        return Stop((u * count).long(), (count > 0).long(), count)
+        done = (u * count).long()
+        return Stop(done, count.clamp(max=1), done, count)
 
 
 class _Curve(Blocks):

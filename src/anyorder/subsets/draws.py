@@ -17,7 +17,7 @@ def stratified(count: int, rng: Generator) -> Float[Tensor, " count"]:
     Each number alone is exactly uniform; their mean varies far less than that of independent draws.
     """
     grid = torch.arange(count, device=rng.device, dtype=torch.float64) / count
-    return (grid + uniform(1, rng=rng)) % 1.0
+    return (grid + uniform(1, rng=rng)).frac()
 
 
 def smallest(keys: Float[Tensor, "batch variable"], count: Int[Tensor, "batch 1"]) -> Bool[Tensor, "batch variable"]:
@@ -32,3 +32,8 @@ def pick(weights: tuple[float, ...], count: int, rng: Generator) -> Int[Tensor, 
     """Which of several alternatives each of `count` rows takes."""
     bounds = torch.tensor(weights, dtype=torch.float64, device=rng.device).cumsum(0)
     return torch.searchsorted(bounds / bounds[-1], uniform(count, rng=rng), right=True)
+
+
+def all_true(mask: Bool[Tensor, "batch variable"]) -> bool:
+    """`mask.all()`, several times faster on CPU."""
+    return mask.numel() == 0 or bool(mask.view(torch.uint8).amin())

@@ -66,12 +66,6 @@ class StagedOrder(Order):
         return self._keys(question, rng).argsort(-1).argsort(-1)
 
     def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
-        stages = self._stages(question)
-        by_stage = stages.argsort(stable=True)
-        if (stages[by_stage].diff() > 0).all():  # a fixed order: nothing to draw, nothing to sort
-            sorted_target = question.target[:, by_stage]
-            taken = sorted_target & (sorted_target.cumsum(-1, dtype=torch.int32) <= count)
-            return taken[:, by_stage.argsort()]
         return smallest(self._keys(question, rng), count)
 
     def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
@@ -155,6 +149,25 @@ class CanonicalOrder(StagedOrder):
             return torch.arange(variables)
         check_length("CanonicalOrder", len(self.order), variables)
         return torch.tensor(self.order).argsort()
+
+    # A fixed order leaves nothing to draw: counting along it gives the same answers as the stages, faster.
+
+    def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
+        return self._first(question.target, count)
+
+    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+        return self._first(question.target & ~done, count).float()
+
+    def _first(self, mask: Mask, count: Counts | int) -> Mask:
+        """The first `count` True entries of every row, along this order."""
+        return mask & (self.count_along(mask) <= (count if isinstance(count, int) else count.int()))
+
+    def count_along(self, mask: Mask) -> Int[Tensor, "batch variable"]:
+        """How many True entries a row has up to each variable, along this order."""
+        if self.order is None:
+            return mask.cumsum(-1, dtype=torch.int32)
+        stages = self.stages(mask.shape[1]).to(mask.device)
+        return mask[:, stages.argsort()].cumsum(-1, dtype=torch.int32)[:, stages]
 
 
 @final

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..schema import Mask
-from .draws import pick, smallest, uniform
+from .draws import all_true, pick, smallest, uniform
 
 
 @final
@@ -93,27 +93,33 @@ class FirstK(Questions):
 class AnySize(Questions):
     r"""The marginal of a random subset: any size from 1 to all, then any subset of that size (MAC's card-mask).
 
-    Taking each variable with probability u, for u uniform, makes every size 0 .. n equally likely and every
-    subset of a size equally likely, so no sorting is needed: empty subsets are drawn again. With
-    :math:`u \sim \mathrm{Beta}(power, 1)` larger subsets are favoured; power 2 makes size c as likely as c + 1.
+    One variable is in for certain, each other one with probability u, for u uniform: that makes the number of the
+    others 0 .. n-1 equally likely and all subsets of a size equally likely, without sorting. With `favour_large`,
+    size c is c + 1 times as likely, which is what cardinality reweighting asks for.
     """
 
-    power: float = 1.0
+    favour_large: bool = False
 
     def sample(self, present: Mask, rng: Generator) -> Question:
-        target = self._subset(present, rng)
-        while (again := present.any(-1) & ~target.any(-1)).any():
-            target[again] = self._subset(present[again], rng)
+        # 24 random bits a cell are enough here: the law of the sizes is off by less than 1e-6.
+        keys = torch.rand(present.shape, generator=rng, device=rng.device)
+        if not all_true(present):
+            keys.masked_fill_(~present, 2.0)
+        least = keys.amin(-1, keepdim=True)
+        level = torch.rand(len(present), 1, generator=rng, device=rng.device)
+        if self.favour_large:
+            level = self._larger(level, present.sum(-1, keepdim=True), rng)
+        # The least key is as likely any variable's, and the others lie evenly between it and 1.
+        target = (keys <= level.addcmul(least, 1 - level)) & present
         return Question(torch.zeros_like(present), target)
 
-    def _subset(self, present: Mask, rng: Generator) -> Mask:
-        # 24 random bits a cell are enough here: the sizes' law is off by less than 1e-7.
-        level = torch.rand(len(present), 1, generator=rng, device=rng.device)
-        level = level if self.power == 1 else level ** (1 / self.power)
-        return (torch.rand(present.shape, generator=rng, device=rng.device) < level) & present
+    def _larger(self, level: Tensor, count: Tensor, rng: Generator) -> Tensor:
+        """k others with weight k + 2 = (k + 1) + 1: the root of a uniform number gives the first part, itself the second."""
+        first = torch.rand(level.shape, generator=rng, device=rng.device) < (count + 1) / (count + 3)
+        return torch.where(first, level.sqrt(), level)
 
     def longer(self) -> Questions | None:
-        return AnySize(power=2.0) if self.power == 1 else None
+        return None if self.favour_large else AnySize(favour_large=True)
 
 
 @final
@@ -185,5 +191,6 @@ class Mixture(Questions):
 def check_pattern_width(masks: Tensor, present: Tensor) -> None:
     if masks.shape[-1] != present.shape[-1]:
         raise InputError(
-            f"The patterns have {masks.shape[-1]} variables, the data have {present.shape[-1]}. Make one pattern entry per variable."
+            f"The patterns have {masks.shape[-1]} variables, the data have {present.shape[-1]}. "
+            "Make one pattern entry per variable."
         )

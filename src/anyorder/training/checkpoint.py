@@ -127,7 +127,8 @@ def check_same(path: Path, wanted: dict[str, tuple[int, ...]], found: dict[str, 
         name = wrong[0]
         raise FormatError(
             f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
-            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. The file is damaged; save the model again."
+            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. "
+            "The file is damaged; save the model again."
         )
 
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Int, Shaped
 from torch import Generator, Tensor
 
 from ..subsets import Blocks, OneByOne, Question
@@ -19,8 +19,8 @@ class Stopped(NamedTuple):
 
     done: Counts
     size: Counts
-    index: Counts
-    factor: Float[Tensor, "batch 1"]
+    number: Counts
+    factor: Shaped[Tensor, "batch 1"]
 
 
 class Depth(ABC):
@@ -41,7 +41,7 @@ class AnyStep(Depth):
     def stop(self, question: Question, rng: Generator) -> Stopped:
         u = stratified(len(question), rng).unsqueeze(-1)
         stop = self.blocks.step(question.count, u)
-        return Stopped(stop.done, stop.size, (u * stop.steps).long(), stop.steps.double())
+        return Stopped(stop.done, stop.size, stop.number, stop.steps)
 
 
 @final
@@ -53,7 +53,7 @@ class RandomTime(Depth):
         time = 1 - stratified(len(question), rng).unsqueeze(-1)
         count = question.count
         left = torch.binomial(count.double(), time, generator=rng).long()
-        return Stopped(count - left, (left > 0).long(), count - left, left / time)
+        return Stopped(count - left, left.clamp(max=1), count - left, left / time)
 
 
 @final
@@ -69,4 +69,4 @@ class DeeperStep(Depth):
         a = 1.0 + question.given.sum(-1, keepdim=True).double()
         mass = stratified(len(question), rng).unsqueeze(-1) * (count * a + count * (count - 1) / 2)
         done = ((0.5 - a + ((a - 0.5) ** 2 + 2 * mass).sqrt()).floor().long()).minimum((count - 1).clamp(min=0))
-        return Stopped(done, (count > 0).long(), done, count.double())
+        return Stopped(done, count.clamp(max=1), done, count)

@@ -59,8 +59,9 @@ class PathSampler(EdgeSampler):
         question = self.questions.sample(present, rng)
         stopped = self.depth.stop(question, rng)
         done = self.order.prefix(question, stopped.done, rng)
-        weight = self.weigh(Draw(self.questions, self.order, present, question, done, stopped))
-        return Edges(question.given | done, weight.float(), self._context(stopped))
+        given = question.given | done
+        weight = self.weigh(Draw(self.questions, self.order, present, question, done, given, stopped))
+        return Edges(given, weight.float(), self._context(stopped))
 
     def nats(self) -> EdgeSampler:
         return replace(self, weigh=NextEdges())
@@ -68,7 +69,7 @@ class PathSampler(EdgeSampler):
     def _context(self, stopped: Stopped) -> Context | None:
         if self.mode is None:
             return None
-        step = stopped.index.squeeze(-1)
+        step = stopped.number.squeeze(-1)
         return torch.stack([torch.full_like(step, self.mode), step], dim=-1)
 
 
@@ -135,7 +136,9 @@ class MixtureOfSamplers(EdgeSampler):
         back = torch.cat(rows).argsort()
         contexts = [part.context for part in parts if part.context is not None]
         if contexts and len(contexts) < len(parts):
-            raise InputError("Some laws of the mixture tell the network a mode and some do not: give all of them a mode, or none.")
+            raise InputError(
+                "Some laws of the mixture tell the network a mode and some do not: give all of them a mode, or none."
+            )
         return Edges(
             torch.cat([part.given for part in parts])[back],
             torch.cat([part.weight for part in parts])[back],
@@ -160,7 +163,7 @@ def mdlm(questions: Questions = Everything()) -> PathSampler:
 
 
 def ace(questions: Questions = Everything()) -> PathSampler:
-    """ARDM's masks, but every hidden variable weighs 1. https://arxiv.org/abs/2202.09992"""
+    """ARDM's masks, but every hidden variable weighs 1. https://arxiv.org/abs/2102.04426"""
     return PathSampler(questions, RandomOrder(), AnyStep(), EveryHidden())
 
 

@@ -26,7 +26,9 @@ def progress_bar(title: str = "training", console: Console | None = None) -> Ite
         task = bar.add_task(title, total=None, state="starting")
 
         def update(check: Check) -> None:
-            state = f"{check.step}/{check.steps} steps, held-out {check.held_out_nats:.3f} nats a row (best {check.best_nats:.3f})"
+            state = (
+                f"{check.step}/{check.steps} steps, held-out {check.held_out_nats:.3f} nats a row (best {check.best_nats:.3f})"
+            )
             bar.update(task, total=check.steps, completed=check.step, state=state)
 
         yield update

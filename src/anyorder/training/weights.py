@@ -26,6 +26,7 @@ class Draw:
     present: Mask
     question: Question
     done: Mask
+    given: Mask
     stopped: Stopped
 
 
@@ -43,7 +44,7 @@ class NextEdges(Weighing):
     """The edges the path takes next, by their probability: the expected loss is the nats of the question."""
 
     def __call__(self, draw: Draw) -> Weights:
-        return draw.stopped.factor.float() * draw.order.next_probs(draw.question, draw.done, draw.stopped.size)
+        return draw.stopped.factor * draw.order.next_probs(draw.question, draw.done, draw.stopped.size)
 
 
 @final
@@ -82,27 +83,30 @@ class AllNextEdges(Weighing):
     def __call__(self, draw: Draw) -> Weights:
         if not (draw.questions == AnySize() and isinstance(draw.order, CanonicalOrder)):
             return NextEdges()(draw)
-        by_order = draw.order.stages(draw.present.shape[1]).to(draw.present.device).argsort()
-        present, done = draw.present[:, by_order], draw.done[:, by_order]
-        n = present.sum(-1, keepdim=True)
-        s = done.sum(-1, keepdim=True)
-        place = present.cumsum(-1) - 1  # among the present variables
-        last = torch.where(done, place, -1).amax(-1, keepdim=True)
-        legal = present & (place > last)
-        onward, stay, full = log_beta(s + 2, place - s + 1, n), log_beta(s, last - s + 2, n), log_beta(s, n - s + 1, n)
-        arrive = stay + torch.log(-torch.expm1((full - stay).clamp(max=-1e-12)))
+        n = draw.present.sum(-1, keepdim=True)
+        s = draw.done.sum(-1, keepdim=True)
+        place = draw.order.count_along(draw.present) - 1  # among the present variables
+        last = torch.where(draw.done, place, -1).amax(-1, keepdim=True)
+        log_mass = self._log_arrival(s, last, n) - torch.log(n + 1.0)
+        log_factorial = log_factorials(int(n.max()) + 1)
+        # log B(s + 2, j - s + 1), with the part that is the same for the whole row taken together first
+        onward = log_factorial[(place - s).clamp_(min=0)] - log_factorial[place + 2] + (log_factorial[s + 1] - log_mass)
+        return onward.float().exp_().masked_fill_(~draw.present | (place <= last), 0.0)
+
+    def _log_arrival(self, s: Tensor, last: Tensor, n: Tensor) -> Tensor:
+        """The denominator: how likely this set is to be stopped at, times n."""
+        log_factorial = log_factorials(int(n.max()) + 1)
+        stay = log_factorial[(last - s + 1).clamp(min=0)] - log_factorial[last + 1]  # log B(s, last - s + 2) / (s - 1)!
+        full = log_factorial[(n - s).clamp(min=0)] - log_factorial[n]  # log B(s, n - s + 1) / (s - 1)!
+        difference = stay + torch.log(-torch.expm1((full - stay).clamp(max=-1e-12)))
         harmonic = torch.special.digamma(n + 1.0) + EULER
-        log_mass = torch.where(s == 0, harmonic.clamp(min=1).log(), arrive)
-        weight = torch.where(legal, (n + 1) * (onward - log_mass).exp(), 0.0)
-        return weight[:, by_order.argsort()]
+        return torch.where(s == 0, harmonic.clamp(min=1).log(), log_factorial[(s - 1).clamp(min=0)] + difference)
 
 
-def log_beta(a: Tensor, b: Tensor, most: Tensor) -> Tensor:
-    """The logarithm of the beta function of whole numbers, from one short table; a + b is at most `most` + 2."""
-    factorial = torch.lgamma(torch.arange(1, int(most.max()) + 3, dtype=torch.float64, device=a.device))  # log k!
-    return factorial[(a - 1).clamp(min=0)] + factorial[(b - 1).clamp(min=0)] - factorial[(a + b - 1).clamp(min=0)]
+def log_factorials(most: int) -> Float[Tensor, " number"]:
+    """log 0!, log 1!, ..., log most!"""
+    return torch.lgamma(torch.arange(1, most + 2, dtype=torch.float64))
 
 
 def hidden(draw: Draw) -> Weights:
-    return (draw.present & ~draw.question.given & ~draw.done).float()
-
+    return (draw.present & ~draw.given).float()

@@ -1,0 +1,105 @@
+"""MAC's Table 7: the masks that each training law practises at N = 12. Paper, exact and sampled side by side.
+
+    python bench/mac_table7.py [--draws 1000000] [--seed 0]
+
+The exact laws are enumerated over all 4096 masks with fractions; they share no code with the samplers.
+"""
+
+import argparse
+import math
+from collections import defaultdict
+from fractions import Fraction
+from itertools import combinations
+
+import torch
+from rich.console import Console
+from rich.table import Table
+
+from anyorder.subsets import AnySize, RandomOrder
+from anyorder.training import PathSampler, mac, reweighted
+
+N = 12
+ROWS = ("011111111110", "100000000000", "100000000101", "100000001000", "111111111110")
+COLUMNS = ("M", "w-RND", "w-MAC", "w-MAC, reweighted")
+PAPER = {
+    "M": (1261, 7037, 407, 1288, 6956, 7.21),
+    "w-RND": (222, 14803, 521, 1975, 433, 5.74),
+    "w-MAC": (650, 76381, 0, 536, 6935, 4.44),
+    "w-MAC, reweighted": (1827, 41441, 0, 430, 21094, 5.51),
+}
+Law = dict[tuple[int, ...], Fraction]
+
+
+def exact_laws() -> dict[str, Law]:
+    """Every question, every stop on its path, by enumeration; every path has mass 1, as the paper samples."""
+    questions = {e: Fraction(1, N * math.comb(N, c)) for c in range(1, N + 1) for e in combinations(range(N), c)}
+    on_path: Law = defaultdict(Fraction)
+    by_size = [Fraction(0)] * N
+    for question, p in questions.items():
+        for size in range(len(question)):
+            on_path[question[:size]] += p / len(question)
+            by_size[size] += p / len(question)
+    random_path = {e: by_size[s] / math.comb(N, s) for s in range(N) for e in combinations(range(N), s)}
+    tilted = {e: p * (1 + len(e)) for e, p in on_path.items()}
+    total = sum(tilted.values())
+    return dict(zip(COLUMNS, (questions, random_path, on_path, {e: p / total for e, p in tilted.items()}), strict=True))
+
+
+def sampled_laws(draws: int, seed: int) -> dict[str, torch.Tensor]:
+    """How often each of the 4096 masks was drawn."""
+    present = torch.ones(draws, N, dtype=torch.bool)
+    masks = {
+        "M": AnySize().sample(present, rng(seed)).target,
+        "w-RND": PathSampler(AnySize(), RandomOrder()).sample(present, rng(seed)).given,
+        "w-MAC": mac().sample(present, rng(seed)).given,
+        "w-MAC, reweighted": reweighted(mac()).sample(present, rng(seed)).given,
+    }
+    return {name: (mask.long() * 2 ** torch.arange(N)).sum(-1).bincount(minlength=2**N) for name, mask in masks.items()}
+
+
+def rng(seed: int) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def code(mask: tuple[int, ...]) -> int:
+    return sum(1 << i for i in mask)
+
+
+def members(row: str) -> tuple[int, ...]:
+    return tuple(i for i, digit in enumerate(row) if digit == "1")
+
+
+def entropy(probabilities: list[float]) -> float:
+    return -sum(p * math.log(p) for p in probabilities if p > 0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--draws", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=0)
+    args = parser.parse_args()
+    exact, sampled = exact_laws(), sampled_laws(args.draws, args.seed)
+    table = Table(
+        title=f"MAC Table 7, counts per million at N = {N} ({args.draws} draws, seed {args.seed}): paper / exact / sampled"
+    )
+    table.add_column("mask")
+    for name in COLUMNS:
+        table.add_column(name, justify="right")
+    for i, row in enumerate(ROWS):
+        cells = []
+        for name in COLUMNS:
+            expected = 1e6 * float(exact[name].get(members(row), 0))
+            found = 1e6 * sampled[name][code(members(row))].item() / args.draws
+            cells.append(f"{PAPER[name][i]} / {expected:.0f} / {found:.0f}")
+        table.add_row(row, *cells)
+    entropies = []
+    for name in COLUMNS:
+        expected = entropy([float(p) for p in exact[name].values()])
+        found = entropy((sampled[name] / args.draws).tolist())
+        entropies.append(f"{PAPER[name][-1]} / {expected:.3f} / {found:.3f}")
+    table.add_row("entropy (nats)", *entropies)
+    Console(width=140).print(table)
+
+
+if __name__ == "__main__":
+    main()

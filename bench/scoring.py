@@ -1,0 +1,91 @@
+"""Batched `log_prob` against its twin that walks one step at a time, in the same run: seconds, ratio, memory.
+
+    python bench/scoring.py [--rows 1 64 1024] [--orders 4] [--rounds 5] [--threads 2]
+
+The twin calls the network once per step and order with all rows; the batched form puts many steps of many rows into
+one call. Memory is the growth of the process's peak while scoring, each form in a process of its own.
+"""
+
+import argparse
+import multiprocessing
+from functools import partial
+from pathlib import Path
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from timing import take_turns
+
+from anyorder import Question, Real, Schema, build_model, fixed_orders, seeded, walk
+from anyorder.inference import path_terms
+from anyorder.model import AnyOrderModel
+from anyorder.schema import Values
+
+
+def task(variables: int, rows: int) -> tuple[AnyOrderModel, Values, Question]:
+    model = build_model(Schema.repeat(Real(), variables)).eval()
+    x = torch.randn(rows, variables, generator=seeded())
+    return model, x, Question.joint(torch.ones(rows, variables, dtype=torch.bool))
+
+
+@torch.inference_mode()
+def one_step_at_a_time(variables: int, rows: int, orders: int) -> object:
+    model, x, question = task(variables, rows)
+    out = []
+    for order in fixed_orders(variables, orders):
+        terms = torch.zeros_like(x)
+        for step in walk(model, x, question, order):
+            terms += step.conditionals.log_prob(x, at=step.now)
+        out.append(terms)
+    return torch.stack(out)
+
+
+def batched(variables: int, rows: int, orders: int) -> object:
+    model, x, question = task(variables, rows)
+    return path_terms(model, x, question, fixed_orders(variables, orders))
+
+
+def peak_growth(action: partial[object]) -> float:
+    """By how many MB the peak memory of a fresh process grows while it scores."""
+    with multiprocessing.get_context("spawn").Pool(1) as pool:
+        return pool.apply(measure, (action,))
+
+
+def measure(action: partial[object]) -> float:
+    torch.set_num_threads(1)
+    task(4, 1)
+    before = peak_memory()
+    action()
+    return (peak_memory() - before) / 1024
+
+
+def peak_memory() -> int:
+    """The peak resident memory of this process in kB, from Linux's own count."""
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rows", type=int, nargs="+", default=[1, 64, 1024])
+    parser.add_argument("--orders", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=2)
+    args = parser.parse_args()
+    torch.set_num_threads(args.threads)
+    table = Table(title=f"joint log p, ResMLP 128x3, mixture of Gaussians, {args.orders} orders, {args.threads} thread(s)")
+    for heading in ("D", "rows", "one step at a time (ms)", "batched (ms)", "ratio", "memory (MB)", "batched (MB)"):
+        table.add_column(heading, justify="right")
+    for variables in (9, 30, 64):
+        for rows in args.rows:
+            slow, fast = (partial(f, variables, rows, args.orders) for f in (one_step_at_a_time, batched))
+            torch.testing.assert_close(slow(), fast(), atol=2e-4, rtol=1e-4)
+            seconds = take_turns(slow, fast, rounds=args.rounds)
+            cells = [f"{1e3 * s:.1f}" for s in seconds] + [f"{seconds[0] / seconds[1]:.1f}x"]
+            memory = [f"{peak_growth(action):.0f}" for action in (slow, fast)] if rows == max(args.rows) else ["", ""]
+            table.add_row(str(variables), str(rows), *cells, *memory)
+    Console(width=120).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,107 @@
+"""What every network must obey, and what the model makes of it."""
+
+import pytest
+import torch
+
+from anyorder import Category, InputError, Ordinal, Real, Schema, build_model, seeded
+from anyorder.networks import NETWORKS, ResMLP
+from anyorder.networks.inputs import Inputs
+
+SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real())
+LEVELS = torch.tensor([1, 3, 5, 2, 1])
+
+
+def rows(count=16):
+    rng = seeded()
+    x = torch.rand(count, 5, generator=rng)
+    return torch.where(LEVELS > 1, (x * LEVELS).floor(), x), torch.rand(count, 5, generator=rng) < 0.5
+
+
+@pytest.mark.parametrize("network", NETWORKS.values())
+def test_gradient_reaches_every_parameter(network):
+    net = network(SCHEMA, 7, width=16, depth=2, context=(3, 4))
+    x, given = rows(64)
+    rng = seeded()
+    context = torch.stack([torch.randint(0, n, (64,), generator=rng) for n in (3, 4)], dim=-1)
+    net(x, given, context).pow(2).sum().backward()
+    for name, parameter in net.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+
+
+@pytest.mark.parametrize("network", NETWORKS.values())
+def test_rows_do_not_see_each_other(network):
+    net = network(SCHEMA, 7, width=16, depth=2).eval()
+    x, given = rows()
+    with torch.no_grad():
+        torch.testing.assert_close(net(x, given)[3:5], net(x[3:5], given[3:5]))
+
+
+@pytest.mark.parametrize("network", NETWORKS.values())
+def test_zero_and_hidden_look_different(network):
+    net = network(SCHEMA, 7, width=16, depth=1)
+    x = torch.zeros(1, 5)
+    known, hidden = torch.ones(1, 5, dtype=torch.bool), torch.zeros(1, 5, dtype=torch.bool)
+    with torch.no_grad():
+        assert not torch.allclose(net(x, known), net(x, hidden))
+
+
+@pytest.mark.parametrize("network", NETWORKS.values())
+def test_an_unknown_context_is_the_same_as_none(network):
+    net = network(SCHEMA, 7, width=16, depth=1, context=(3,))
+    x, given = rows(2)
+    with torch.no_grad():
+        assert torch.equal(net(x, given), net(x, given, torch.full((2, 1), -1)))
+        assert not torch.equal(net(x, given), net(x, given, torch.zeros(2, 1, dtype=torch.long)))
+
+
+def test_inputs_are_scaled_or_one_hot_and_zero_where_hidden():
+    inputs = Inputs(SCHEMA)
+    x = torch.tensor([[0.5, 2.0, 4.0, 1.0, -3.0]])
+    known = torch.ones(1, 5, dtype=torch.bool)
+    assert inputs(x, known).tolist() == [[0.5, 1.0, -3.0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1]]
+    assert inputs(x, ~known).tolist() == [[0] * 13]
+    assert inputs.width == 13
+
+
+def test_the_model_hands_every_variable_its_own_law():
+    """Each variable's answer comes from its own head, wherever it stands among the others."""
+    model = build_model(SCHEMA, width=16, depth=1)
+    x, given = rows(6)
+    with torch.no_grad():
+        conditionals = model(x, given)
+    for answer in ("log_prob", "cdf"):
+        together = getattr(conditionals, answer)(x)
+        for i in range(5):
+            torch.testing.assert_close(together[:, i], getattr(conditionals.law(i), answer)(x[:, i]))
+    for answer in ("mean", "entropy"):
+        together = getattr(conditionals, answer)()
+        for i in range(5):
+            torch.testing.assert_close(together[:, i], getattr(conditionals.law(i), answer)())
+    half = torch.full_like(x, 0.5)
+    torch.testing.assert_close(conditionals.quantile(half)[:, 2], conditionals.law(2).quantile(half[:, 2]))
+    assert conditionals.law(1).pmf().shape == (6, 3)
+    drawn = conditionals.sample(seeded())
+    assert (drawn[:, 1:4] == drawn[:, 1:4].round()).all()
+    assert (drawn[:, 1:4] < LEVELS[1:4]).all()
+    with pytest.raises(IndexError, match="no variable number 9"):
+        conditionals.law(9)
+
+
+def test_asking_for_some_cells_only_gives_the_same_numbers():
+    model = build_model(SCHEMA, width=16, depth=1)
+    x, at = rows(6)
+    with torch.no_grad():
+        conditionals = model(x, ~at)
+        torch.testing.assert_close(conditionals.log_prob(x, at=at), torch.where(at, conditionals.log_prob(x), 0.0))
+
+
+def test_sizes_are_checked():
+    with pytest.raises(InputError, match=r"width=0, depth=1; expected 1 to 65536 units"):
+        ResMLP(SCHEMA, 1, width=0, depth=1)
+
+
+def test_the_same_seed_builds_the_same_network():
+    one, other, third = (build_model(SCHEMA, width=8, depth=1, seed=s) for s in (1, 1, 2))
+    assert torch.equal(one.network.first.weight, other.network.first.weight)
+    assert not torch.equal(one.network.first.weight, third.network.first.weight)

@@ -1,0 +1,69 @@
+"""The picture of docs/design.md, drawn from the imports: arrows point down only, and the rooms stay small."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1] / "src" / "anyorder"
+
+# Who may know whom, from the ground up.
+MAY_KNOW = {
+    "errors": set(),
+    "schema": {"errors"},
+    "subsets": {"schema", "errors"},
+    "heads": {"schema", "errors"},
+    "networks": {"schema", "errors"},
+    "conditionals": {"heads", "schema", "errors"},
+    "model": {"conditionals", "networks", "heads", "schema", "errors"},
+    "training": {"model", "conditionals", "networks", "heads", "subsets", "schema", "errors"},
+    "inference": {"model", "conditionals", "subsets", "schema", "errors"},
+}
+
+
+def files():
+    return sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+
+
+def room_of(path):
+    return path.relative_to(ROOT).parts[0].removesuffix(".py")
+
+
+def known_rooms(path):
+    """The rooms a file imports from, by its relative imports."""
+    depth = len(path.relative_to(ROOT).parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level:
+            if node.level < depth:
+                continue  # inside the same room
+            yield from [node.module.split(".")[0]] if node.module else [alias.name for alias in node.names]
+        elif isinstance(node, (ast.Import, ast.ImportFrom)):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module]
+            assert not any(name.startswith("anyorder") for name in names), f"{path.name}: import relatively"
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_arrows_point_down_only(path):
+    room = room_of(path)
+    assert set(known_rooms(path)) - {room} <= MAY_KNOW[room]
+
+
+def test_the_picture_has_no_cycle():
+    """Rooms are listed from the ground up: each knows only rooms above it in the list."""
+    rooms = list(MAY_KNOW)
+    for place, room in enumerate(rooms):
+        assert MAY_KNOW[room] <= set(rooms[:place])
+    assert {room_of(path) for path in files()} == set(rooms)
+
+
+@pytest.mark.parametrize("path", files(), ids=lambda p: str(p.relative_to(ROOT)))
+def test_every_file_says_what_it_is_and_fits_a_head(path):
+    text = path.read_text()
+    assert ast.get_docstring(ast.parse(text))
+    assert len(text.splitlines()) <= 330
+
+
+def test_nothing_is_unpickled():
+    for path in files():
+        assert "pickle" not in path.read_text().replace("No pickle", "").replace("no pickle", ""), path
+        assert "torch.load" not in path.read_text(), path
