@@ -62,6 +62,11 @@ def test_repeat_names_by_number():
             InputError,
             r"x has shape \(2,\); expected a 2-D",
         ),
+        (
+            lambda: Schema.of(a=Real()).check([[0.0]], None),
+            InputError,
+            r"`x` is a list; expected a 2-D tensor .* torch.as_tensor",
+        ),
         (lambda: Schema.of(income=Real()).index("incom"), InputError, "Did you mean 'income'"),
     ],
 )

@@ -44,8 +44,12 @@ class AnyOrderModel(nn.Module):
             index = torch.tensor([i for i, head in enumerate(self.heads) if head == kind])
             self.register_buffer(f"index_{k}", index, persistent=False)
 
+    @property
+    def dtype(self) -> torch.dtype:
+        return next(self.parameters()).dtype
+
     def forward(self, x: Values, given: Mask, context: Context | None = None) -> Conditionals:
-        seen = torch.where(given, x, 0.0)  # hidden values cannot leak
+        seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         params = self.network(seen, given, context)  # (batch, all heads' numbers)
         indices = [self.get_buffer(f"index_{k}") for k in range(len(self.kinds))]
         shares = params.split([len(i) * kind.width for i, kind in zip(indices, self.kinds, strict=True)], dim=-1)

@@ -132,9 +132,12 @@ class Schema:
         """The names where the mask is True."""
         return [name for name, chosen in zip(self.names, mask.tolist(), strict=True) if chosen]
 
-    def check(self, x: Tensor, present: Tensor) -> None:
+    def check(self, x: Any, present: Any) -> None:
         """Refuse values that no law of this schema can have produced."""
         expected = f"expected a 2-D tensor (rows, {len(self)} variables)"
+        for name, value in (("x", x), ("present", present)):
+            if not isinstance(value, Tensor):
+                raise InputError(f"`{name}` is a {type(value).__name__}; {expected}. Call torch.as_tensor(...) on it first.")
         if x.ndim != 2 or x.shape[1] != len(self):
             raise InputError(f"x has shape {tuple(x.shape)}; {expected}: {_shortlist(self.names)}.")
         if not x.is_floating_point():

@@ -105,3 +105,10 @@ def test_the_same_seed_builds_the_same_network():
     one, other, third = (build_model(SCHEMA, width=8, depth=1, seed=s) for s in (1, 1, 2))
     assert torch.equal(one.network.first.weight, other.network.first.weight)
     assert not torch.equal(one.network.first.weight, third.network.first.weight)
+
+
+def test_double_precision_rows_are_welcome():
+    model = build_model(SCHEMA, width=16, depth=1)
+    x, given = rows(4)
+    with torch.no_grad():
+        torch.testing.assert_close(model(x.double(), given).log_prob(x.double()).float(), model(x, given).log_prob(x))

@@ -16,6 +16,7 @@ from anyorder.subsets import (
     EachWithProbability,
     Even,
     Everything,
+    FirstK,
     MixtureOfOrders,
     Observed,
     RandomOrder,
@@ -131,7 +132,7 @@ def test_expected_weights_are_the_sum_over_paths(name, questions, present):
     check_edge_mass(make(questions), mask_of(present, D, draws), oracle(questions, present), draws)
 
 
-@pytest.mark.parametrize("questions", [Everything(), AnySize()], ids=lambda q: type(q).__name__)
+@pytest.mark.parametrize("questions", [Everything(), AnySize(), FirstK(3)], ids=lambda q: type(q).__name__)
 @pytest.mark.parametrize("present", PRESENT, ids=str)
 def test_reweighting_in_closed_form(questions, present):
     draws = 2**18

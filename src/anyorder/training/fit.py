@@ -72,12 +72,14 @@ def fit(
     Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
     every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
     """
-    present = torch.isfinite(x) if present is None else present
+    present = torch.isfinite(x) if present is None and isinstance(x, Tensor) else present
     model.schema.check(x, present)
     if not present.any():
         raise InputError(f"There is nothing to learn from: none of the {x.numel()} cells of x is present.")
     device = choose_device(recipe.device)
-    rows = Rows(torch.where(present, x, 0.0).to(device), present.to(device), None if context is None else context.to(device))
+    rows = Rows(
+        torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
+    )
     train, held_out = split(rows, recipe)
     run = Run(model.to(device), train, held_out, recipe, started=time.monotonic())
     if checkpoint is not None:
