@@ -17,7 +17,7 @@ from .inference import (
     walk,
 )
 from .model import AnyOrderModel, build_model
-from .schema import Category, Ordinal, Real, Schema, Variable
+from .schema import Category, Ordinal, Real, Recorded, Schema, Variable
 from .subsets import Question, ask
 from .training import Recipe, fit, load_model, progress_bar, save_model
 
@@ -34,6 +34,7 @@ __all__ = [
     "Question",
     "Real",
     "Recipe",
+    "Recorded",
     "Schema",
     "TrainingError",
     "Variable",

@@ -11,7 +11,7 @@ from .conditionals import Conditionals, Part
 from .errors import InputError
 from .heads import Head, default_head
 from .networks import Network, ResMLP
-from .schema import Mask, Real, Schema, Values
+from .schema import Mask, Schema, Values
 
 Context = Int[Tensor, "batch _"]
 
@@ -42,7 +42,9 @@ class AnyOrderModel(nn.Module):
         self.kinds = tuple(dict.fromkeys(self.heads))  # the different heads, in order of appearance
         for k, kind in enumerate(self.kinds):
             index = torch.tensor([i for i, head in enumerate(self.heads) if head == kind])
+            constants = [kind.constants(v.domain) for v, head in zip(schema, self.heads, strict=True) if head == kind]
             self.register_buffer(f"index_{k}", index, persistent=False)
+            self.register_buffer(f"constants_{k}", torch.tensor(constants, dtype=torch.float32), persistent=False)
 
     @property
     def dtype(self) -> torch.dtype:
@@ -53,12 +55,14 @@ class AnyOrderModel(nn.Module):
         params = self.network(seen, given, context)  # (batch, all heads' numbers)
         indices = [self.get_buffer(f"index_{k}") for k in range(len(self.kinds))]
         shares = params.split([len(i) * kind.width for i, kind in zip(indices, self.kinds, strict=True)], dim=-1)
-        return Conditionals(
-            [
-                Part(index, kind, share.unflatten(-1, (len(index), kind.width)))
-                for index, kind, share in zip(indices, self.kinds, shares, strict=True)
-            ]
-        )
+        return Conditionals([self._part(k, index, share) for k, (index, share) in enumerate(zip(indices, shares, strict=True))])
+
+    def _part(self, k: int, index: Tensor, share: Tensor) -> Part:
+        numbers = share.unflatten(-1, (len(index), self.kinds[k].width))
+        constants = self.get_buffer(f"constants_{k}")
+        if constants.shape[-1]:
+            numbers = torch.cat([numbers, constants.to(numbers).expand(len(share), -1, -1)], dim=-1)
+        return Part(index, self.kinds[k], numbers)
 
 
 def build_model(
@@ -82,7 +86,7 @@ def check_heads(schema: Schema, heads: Sequence[Head]) -> None:
     if len(heads) != len(schema):
         raise InputError(f"Got {len(heads)} heads for {len(schema)} variables; expected one head per variable.")
     for variable, head in zip(schema, heads, strict=True):
-        wanted = None if isinstance(variable.domain, Real) else variable.domain.levels
+        wanted = getattr(variable.domain, "levels", None)
         offered = getattr(head, "levels", 2 if head.kind == "bernoulli" else None)
         if wanted != offered:
             raise InputError(

@@ -51,8 +51,29 @@ class Ordinal(_Coded):
     kind: ClassVar[str] = "ordinal"
 
 
-Domain = Real | Category | Ordinal
-DOMAINS: dict[str, type[Real] | type[Category] | type[Ordinal]] = {c.kind: c for c in (Real, Category, Ordinal)}
+@final
+@dataclass(frozen=True)
+class Recorded:
+    """A number written down in whole multiples of `spacing`.
+
+    `atoms` are values that repeat often enough to count alone; `knots` are rising values between which a network may see
+    the number piece by piece.
+    """
+
+    kind: ClassVar[str] = "recorded"
+    spacing: float
+    atoms: tuple[float, ...] = ()
+    knots: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "atoms", tuple(self.atoms))  # lists, when they come from JSON
+        object.__setattr__(self, "knots", tuple(self.knots))
+        if not 0 < self.spacing < float("inf"):
+            raise InputError(f"Recorded got spacing={self.spacing}; expected a positive number.")
+
+
+Domain = Real | Category | Ordinal | Recorded
+DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Recorded)}
 
 
 @final
@@ -147,7 +168,7 @@ class Schema:
                 f"`present` is {present.dtype} of shape {tuple(present.shape)}; expected torch.bool of shape {tuple(x.shape)}."
             )
         self._refuse(present & ~torch.isfinite(x), x, "is not a finite number", "Mark gaps as not present, and mend infinities.")
-        coded = [i for i, v in enumerate(self) if not isinstance(v.domain, Real)]
+        coded = [i for i, v in enumerate(self) if isinstance(v.domain, Category | Ordinal)]
         if coded:
             levels = torch.tensor([getattr(v.domain, "levels", 0) for v in self], device=x.device)[coded]
             part = x[:, coded]
@@ -177,7 +198,7 @@ class Schema:
 
 
 def _variable_from_json(item: dict[str, Any]) -> Variable:
-    sizes = {key: int(value) for key, value in item.items() if key not in ("name", "kind")}
+    sizes = {key: value for key, value in item.items() if key not in ("name", "kind")}
     return Variable(str(item["name"]), DOMAINS[item["kind"]](**sizes))
 
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from anyorder import Category, InputError, Ordinal, Real, Schema, build_model, seeded
+from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
 from anyorder.networks import NETWORKS, ResMLP
 from anyorder.networks.inputs import Inputs
 
@@ -62,6 +62,15 @@ def test_inputs_are_scaled_or_one_hot_and_zero_where_hidden():
     assert inputs(x, known).tolist() == [[0.5, 1.0, -3.0, 0, 0, 1, 0, 1, 1, 1, 1, 1, 1]]
     assert inputs(x, ~known).tolist() == [[0] * 13]
     assert inputs.width == 13
+
+
+def test_numbers_with_knots_are_shown_piece_by_piece():
+    inputs = Inputs(Schema.of(a=Recorded(0.1, knots=(0.0, 1.0, 3.0)), b=Recorded(0.1, knots=(0.0, 2.0)), c=Recorded(0.1)))
+    x = torch.tensor([[2.0, 0.5, 7.0]])
+    known = torch.ones(1, 3, dtype=torch.bool)
+    assert inputs(x, known).tolist() == [[2.0, 0.5, 7.0, 1.0, 0.5, 0.25, 0.0, 1, 1, 1]]
+    assert inputs(x, ~known).tolist() == [[0] * 10]
+    assert inputs.width == 10
 
 
 def test_the_model_hands_every_variable_its_own_law():

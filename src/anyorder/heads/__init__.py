@@ -3,15 +3,16 @@
 from typing import Any
 
 from ..errors import FormatError
-from ..schema import Category, Domain, Ordinal
+from ..schema import Category, Domain, Ordinal, Recorded
 from .bernoulli import Bernoulli, BernoulliLaw
 from .categorical import Categorical, CategoricalLaw
 from .gaussian import Gaussian, GaussianLaw
 from .gaussian_mixture import GaussianMixture, GaussianMixtureLaw
 from .law import DiscreteLaw, Head, Law
 from .logistic_mixture import LogisticMixture, LogisticMixtureLaw
+from .recorded_number import RecordedLaw, RecordedNumber
 
-HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixture, LogisticMixture)
+HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixture, LogisticMixture, RecordedNumber)
 
 
 def default_head(domain: Domain) -> Head:
@@ -23,6 +24,8 @@ def default_head(domain: Domain) -> Head:
             return Categorical(levels)
         case Ordinal(levels=levels):
             return LogisticMixture(levels)
+        case Recorded(atoms=atoms):
+            return RecordedNumber(len(atoms))
     return GaussianMixture()
 
 
@@ -50,6 +53,8 @@ __all__ = [
     "Law",
     "LogisticMixture",
     "LogisticMixtureLaw",
+    "RecordedLaw",
+    "RecordedNumber",
     "default_head",
     "head_from_json",
 ]

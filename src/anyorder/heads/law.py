@@ -8,6 +8,8 @@ import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Generator, Tensor
 
+from ..schema import Domain
+
 Cells = Float[Tensor, "*cells"]
 
 
@@ -107,7 +109,11 @@ class Head(ABC):
 
     @abstractmethod
     def __call__(self, params: Float[Tensor, "*cells width"]) -> Law:
-        """The laws these numbers stand for."""
+        """The laws these numbers stand for: the network's, then the constants."""
+
+    def constants(self, domain: Domain) -> tuple[float, ...]:
+        """What is fixed for a variable and known beforehand, such as its spacing."""
+        return ()
 
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, **asdict(self)}

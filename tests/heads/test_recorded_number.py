@@ -1,0 +1,120 @@
+"""The law of a recorded number: a discrete law over all multiples of its spacing."""
+
+import pytest
+import torch
+
+from anyorder import InputError, Recorded, Schema, build_model, seeded
+from anyorder.heads import RecordedNumber
+
+DOMAINS = [
+    Recorded(0.25),
+    Recorded(0.25, (0.0, 1.5)),
+    Recorded(1.0, (-2.0, 0.0, 3.0)),
+    Recorded(0.01, (0.5,)),
+    Recorded(4.0, (0.0,)),
+]
+
+
+def law_of(domain, cells=(3,), seed=0, scale=1.0, atoms=4, dtype=torch.float64):
+    head = RecordedNumber(atoms, components=3)
+    numbers = scale * torch.randn(*cells, head.width, generator=seeded(seed), dtype=dtype)
+    constants = torch.tensor(head.constants(domain), dtype=dtype).expand(*cells, -1)
+    return head(torch.cat([numbers, constants], dim=-1))
+
+
+def lattice(domain, reach=120.0):
+    count = int(reach / domain.spacing)
+    return torch.arange(-count, count + 1, dtype=torch.float64) * domain.spacing
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("seed", range(3))
+def test_mass_sums_to_one_and_cdf_is_its_running_sum(domain, seed):
+    points = lattice(domain)
+    law = law_of(domain, (), seed)._each(lambda t: t.expand(len(points), *t.shape))
+    mass = law.log_prob(points).exp()
+    assert mass.sum().item() == pytest.approx(1, abs=1e-9)
+    torch.testing.assert_close(law.cdf(points), mass.cumsum(0), atol=1e-9, rtol=0)
+    torch.testing.assert_close(law.cdf(points + 0.6 * domain.spacing), mass.cumsum(0), atol=1e-9, rtol=0)
+    mean = (mass * points).sum()
+    assert abs(law.mean()[0] - mean) <= domain.spacing / 2
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.9, 0.999])
+def test_quantile_is_the_smallest_lattice_point_whose_cdf_reaches_q(domain, q):
+    law = law_of(domain, (5,))
+    level = torch.full((5,), q, dtype=torch.float64)
+    x = law.quantile(level)
+    whole = x / domain.spacing
+    torch.testing.assert_close(whole, whole.round())
+    assert (law.cdf(x) >= level).all()
+    assert (law.cdf(x - domain.spacing) < level).all()
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_samples_follow_the_law_and_lie_on_the_lattice(domain):
+    draws = 40_000
+    law = law_of(domain, (), seed=2)._each(lambda t: t.expand(draws, *t.shape))
+    x = law.sample(seeded(3)).sort().values
+    torch.testing.assert_close(x / domain.spacing, (x / domain.spacing).round())
+    below = torch.searchsorted(x, x + 1e-9, right=True) / draws
+    assert (below - law.cdf(x)).abs().max() < 2.2 / draws**0.5
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_entropy_is_near_the_sum(domain):
+    points = lattice(domain, 200.0)
+    law = law_of(domain, ())._each(lambda t: t.expand(len(points), *t.shape))
+    log_p = law.log_prob(points)
+    exact = -(log_p.exp() * log_p).sum().item()
+    assert law_of(domain, (2,))._each(lambda t: t).entropy().shape == (2,)
+    assert law_of(domain, ()).entropy().item() == pytest.approx(exact, abs=0.06)
+
+
+def test_an_atom_adds_its_own_weight():
+    domain = Recorded(0.5, (1.0,))
+    law = law_of(domain, (1,), atoms=1)
+    without = law._each(lambda t: t if t is not law.atoms else t + torch.nan)
+    at, beside = torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.5], dtype=torch.float64)
+    assert law.log_prob(at).exp() - without.log_prob(at).exp() == pytest.approx(law.choice[0, 0].exp().item())
+    assert torch.equal(law.log_prob(beside), without.log_prob(beside))
+
+
+def test_far_tails_are_finite_in_float32_and_gradients_are_alive():
+    head = RecordedNumber(2, components=3)
+    constants = torch.tensor(head.constants(Recorded(1e-3, (0.0,))))
+    params = torch.zeros(7, head.width).requires_grad_()
+    x = torch.tensor([-1000.0, -50.0, -1.0, 0.0, 2.0, 80.0, 1000.0])
+    log_p = head(torch.cat([params, constants.expand(7, -1)], dim=-1)).log_prob(x)
+    assert log_p.isfinite().all()
+    torch.testing.assert_close(log_p[0], log_p[6])
+    assert log_p[6].item() == pytest.approx(-1000 / 3 + torch.tensor(1e-3 * 1e-3 / 3 / 2).log().item(), abs=0.1)
+    log_p.sum().backward()
+    assert params.grad.isfinite().all()
+    assert (params.grad.abs().sum(0)[: head.atoms + 1] > 0).tolist() == [True, False, True]  # the second atom's place is empty
+    assert (params.grad.abs().sum(0)[head.atoms + 1 :] > 0).all()
+
+
+def test_a_temperature_below_one_sharpens():
+    law = law_of(DOMAINS[1], (4,))
+    torch.testing.assert_close(law.tempered(1.0).log_prob(law.mu[:, 0]), law.log_prob(law.mu[:, 0]))
+    assert (law.tempered(0.3).entropy() < law.entropy()).all()
+
+
+def test_recorded_variables_share_one_head_and_keep_their_own_constants():
+    schema = Schema.of(a=Recorded(0.5, (0.0,)), b=Recorded(0.1, (0.2, 0.4)), c=Recorded(0.01))
+    model = build_model(schema, [RecordedNumber(2)] * 3, width=16, depth=1)
+    conditionals = model(torch.zeros(2, 3), torch.zeros(2, 3, dtype=torch.bool))
+    assert len(conditionals.parts) == 1
+    assert conditionals.law(1).spacing.tolist() == pytest.approx([0.1, 0.1])
+    assert conditionals.law(1).atoms[0].tolist() == pytest.approx([0.2, 0.4])
+    assert conditionals.law(2).atoms.isnan().all()
+    assert [build_model(schema).heads[i].atoms for i in range(3)] == [1, 2, 0]
+
+
+def test_bad_domains_are_explained():
+    with pytest.raises(InputError, match=r"spacing=0\.0; expected a positive number"):
+        Recorded(0.0)
+    with pytest.raises(InputError, match="room for 1 atoms, the variable has 2"):
+        RecordedNumber(1).constants(Recorded(1.0, (0.0, 1.0)))
