@@ -18,6 +18,8 @@ MAY_KNOW = {
     "model": {"conditionals", "networks", "heads", "schema", "errors"},
     "training": {"model", "conditionals", "networks", "heads", "subsets", "schema", "errors"},
     "inference": {"model", "conditionals", "subsets", "schema", "errors"},
+    "data": {"schema", "errors"},
+    "estimator": {"data", "training", "inference", "model", "heads", "subsets", "schema", "errors"},
 }
 
 

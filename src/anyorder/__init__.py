@@ -2,6 +2,7 @@
 
 from .conditionals import Conditionals
 from .errors import AnyOrderError, FormatError, InputError, TrainingError
+from .estimator import AnyOrder
 from .inference import (
     elbo,
     entropy,
@@ -24,6 +25,7 @@ from .training import Recipe, fit, load_model, progress_bar, save_model
 __version__ = "0.1.0"
 
 __all__ = [
+    "AnyOrder",
     "AnyOrderError",
     "AnyOrderModel",
     "Category",

@@ -66,8 +66,6 @@ class Recorded:
     knots: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "atoms", tuple(self.atoms))  # lists, when they come from JSON
-        object.__setattr__(self, "knots", tuple(self.knots))
         if not 0 < self.spacing < float("inf"):
             raise InputError(f"Recorded got spacing={self.spacing}; expected a positive number.")
 
@@ -198,7 +196,8 @@ class Schema:
 
 
 def _variable_from_json(item: dict[str, Any]) -> Variable:
-    sizes = {key: value for key, value in item.items() if key not in ("name", "kind")}
+    own = {key: value for key, value in item.items() if key not in ("name", "kind")}
+    sizes = {key: tuple(map(float, value)) if isinstance(value, list) else value for key, value in own.items()}
     return Variable(str(item["name"]), DOMAINS[item["kind"]](**sizes))
 
 

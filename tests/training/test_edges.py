@@ -241,6 +241,15 @@ def test_a_fully_given_row_or_an_empty_one_weighs_nothing():
         assert (make(AnySize()).sample(mask_of((), D, 4), seeded()).weight == 0).all()
 
 
+@pytest.mark.parametrize("questions", QUESTIONS, ids=lambda q: type(q).__name__)
+@pytest.mark.parametrize("name", LAWS)
+def test_batches_of_no_row_and_of_one_row(name, questions):
+    law = LAWS[name][0](questions)
+    for rows in (0, 1):
+        edges = law.sample(mask_of(range(D), D, 1)[:rows], seeded())
+        assert edges.given.shape == edges.weight.shape == (rows, D)
+
+
 def test_question_law_sums_to_one():
     for law in QUESTIONS:
         for present in PRESENT:

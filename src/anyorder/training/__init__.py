@@ -1,6 +1,6 @@
 """Which edges to practise, and how: training laws, the loss, the loop and the files."""
 
-from .checkpoint import Check, load_model, save_model
+from .checkpoint import Check, load_model, load_model_and_more, save_model
 from .edges import (
     Edges,
     EdgeSampler,
@@ -33,6 +33,7 @@ __all__ = [
     "fit",
     "held_out_nats",
     "load_model",
+    "load_model_and_more",
     "mac",
     "mac_all_edges",
     "mac_exact",

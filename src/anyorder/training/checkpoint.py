@@ -23,15 +23,20 @@ from ..schema import Schema
 FORMAT = 1
 
 
-def save_model(model: AnyOrderModel, path: str | Path) -> None:
-    """Write the model to one file, or leave what was there untouched."""
-    write(Path(path), dict(model.state_dict()), {"kind": "model", **describe(model)})
+def save_model(model: AnyOrderModel, path: str | Path, **more: Any) -> None:
+    """Write the model, and whatever else can be said in JSON, to one file, or leave what was there untouched."""
+    write(Path(path), dict(model.state_dict()), {"kind": "model", **describe(model), **more})
 
 
 def load_model(path: str | Path) -> AnyOrderModel:
     """The model that `save_model` wrote. Opening a stranger's file runs none of its content."""
+    return load_model_and_more(path)[0]
+
+
+def load_model_and_more(path: str | Path) -> tuple[AnyOrderModel, dict[str, Any]]:
+    """The model, and all that its file says."""
     about, tensors = read(Path(path), kind="model")
-    return rebuild(Path(path), about, tensors)
+    return rebuild(Path(path), about, tensors), about
 
 
 class Check(NamedTuple):

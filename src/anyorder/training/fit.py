@@ -2,7 +2,8 @@
 
 import copy
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, final
@@ -86,11 +87,12 @@ def fit(
         run.attach(Path(checkpoint), fingerprint(rows.x, rows.present, recipe))
     stopped: Literal["finished", "early", "interrupted"] = "finished"
     try:
-        while run.step < recipe.steps:
-            run.until_next_check(progress)
-            if run.worse >= recipe.patience:
-                stopped = "early"
-                break
+        with threads_for(model, recipe.batch_size):
+            while run.step < recipe.steps:
+                run.until_next_check(progress)
+                if run.worse >= recipe.patience:
+                    stopped = "early"
+                    break
     except KeyboardInterrupt:
         stopped = "interrupted"
     model.load_state_dict(run.best)
@@ -241,6 +243,18 @@ class Run:
 
     def _named(self) -> list[tuple[torch.nn.Parameter, str]]:
         return [(p, name) for name, p in self.model.named_parameters()]
+
+
+@contextmanager
+def threads_for(model: AnyOrderModel, batch_size: int) -> Iterator[None]:
+    """One thread where a step is too small to share: waiting costs more than the work, much more on a busy machine."""
+    threads = torch.get_num_threads()
+    small = batch_size * sum(p.numel() for p in model.parameters()) < 1e8
+    torch.set_num_threads(1 if small else threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def choose_device(name: str) -> torch.device:

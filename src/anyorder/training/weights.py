@@ -87,15 +87,14 @@ class AllNextEdges(Weighing):
         s = draw.done.sum(-1, keepdim=True)
         place = draw.order.count_along(draw.present) - 1  # among the present variables
         last = torch.where(draw.done, place, -1).amax(-1, keepdim=True)
-        log_mass = self._log_arrival(s, last, n) - torch.log(n + 1.0)
-        log_factorial = log_factorials(int(n.max()) + 1)
+        log_factorial = log_factorials(draw.present.shape[1] + 1).to(n.device)
+        log_mass = self._log_arrival(s, last, n, log_factorial) - torch.log(n + 1.0)
         # log B(s + 2, j - s + 1), with the part that is the same for the whole row taken together first
         onward = log_factorial[(place - s).clamp_(min=0)] - log_factorial[place + 2] + (log_factorial[s + 1] - log_mass)
         return onward.float().exp_().masked_fill_(~draw.present | (place <= last), 0.0)
 
-    def _log_arrival(self, s: Tensor, last: Tensor, n: Tensor) -> Tensor:
+    def _log_arrival(self, s: Tensor, last: Tensor, n: Tensor, log_factorial: Tensor) -> Tensor:
         """The denominator: how likely this set is to be stopped at, times n."""
-        log_factorial = log_factorials(int(n.max()) + 1)
         stay = log_factorial[(last - s + 1).clamp(min=0)] - log_factorial[last + 1]  # log B(s, last - s + 2) / (s - 1)!
         full = log_factorial[(n - s).clamp(min=0)] - log_factorial[n]  # log B(s, n - s + 1) / (s - 1)!
         difference = stay + torch.log(-torch.expm1((full - stay).clamp(max=-1e-12)))

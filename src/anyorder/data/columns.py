@@ -1,0 +1,191 @@
+"""One column of a table as one variable: how its cells become numbers in model space, and numbers become cells again."""
+
+import datetime as dt
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar, final
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+from ..schema import Category, Domain, Recorded
+
+Cells = NDArray[np.float64]
+EPOCH = dt.datetime(1970, 1, 1)
+MOST_ATOMS, MOST_LEVELS, KNOTS = 48, 200, 12
+
+
+@dataclass(frozen=True)
+class Column(ABC):
+    """How one column is read and written. `encode` gives NaN for a gap."""
+
+    kind: ClassVar[str]
+    name: str
+
+    @property
+    @abstractmethod
+    def domain(self) -> Domain:
+        """The values the variable may take in model space."""
+
+    @abstractmethod
+    def encode(self, series: "nw.Series[Any]") -> Cells:
+        """Cells to model space."""
+
+    @abstractmethod
+    def decode(self, values: Cells) -> list[Any]:
+        """Model space to cells."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"kind": self.kind, **asdict(self)}
+
+
+@final
+@dataclass(frozen=True)
+class CategoryColumn(Column):
+    """Text, booleans or numbers without order, each value a code."""
+
+    kind: ClassVar[str] = "category"
+    levels: tuple[Any, ...]
+
+    @property
+    def domain(self) -> Domain:
+        return Category(max(2, len(self.levels)))
+
+    def encode(self, series: "nw.Series[Any]") -> Cells:
+        codes = {level: float(code) for code, level in enumerate(self.levels)}
+        return np.array([codes.get(value, np.nan) for value in series.to_list()], dtype=np.float64)
+
+    def unseen(self, series: "nw.Series[Any]") -> set[Any]:
+        """Values that are no level."""
+        return {v for v in series.drop_nulls().unique().to_list() if v == v} - set(self.levels)
+
+    def decode(self, values: Cells) -> list[Any]:
+        return [self.levels[min(int(code), len(self.levels) - 1)] for code in values]
+
+    @classmethod
+    def learn(cls, name: str, series: "nw.Series[Any]") -> "CategoryColumn":
+        found = [v for v in series.drop_nulls().unique().to_list() if v == v]
+        return cls(name, tuple(sorted(found, key=lambda v: (str(type(v)), v))))
+
+
+@final
+@dataclass(frozen=True)
+class NumberColumn(Column):
+    """A number, written down with so many decimals; `unit` tells days and instants from plain numbers."""
+
+    kind: ClassVar[str] = "number"
+    centre: float
+    scale: float
+    spacing: float
+    decimals: int
+    atoms: tuple[float, ...] = ()
+    knots: tuple[float, ...] = ()
+    unit: str = "number"  # number, whole, day, instant
+    continuous: bool = False  # no lattice was found: the spacing is a choice, not a finding
+
+    @property
+    def domain(self) -> Domain:
+        model_space = lambda values: tuple(float((v - self.centre) / self.scale) for v in values)  # noqa: E731
+        return Recorded(self.spacing / self.scale, model_space(self.atoms), model_space(self.knots))
+
+    def encode(self, series: "nw.Series[Any]") -> Cells:
+        values = read_numbers(series)
+        if np.isinf(values).any():
+            raise InputError(
+                f"Column {self.name!r} holds {int(np.isinf(values).sum())} infinite value(s). "
+                "Replace them by a number, or by NaN for a gap."
+            )
+        cells = np.round((values - self.centre) / self.spacing)
+        return cells * (self.spacing / self.scale)
+
+    def decode(self, values: Cells) -> list[Any]:
+        steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
+        cells = np.round(self.centre + steps * self.spacing, self.decimals)
+        match self.unit:
+            case "whole":
+                return [int(v) for v in cells]
+            case "day":
+                return [(EPOCH + dt.timedelta(days=round(v))).date() for v in cells]
+            case "instant":
+                return [EPOCH + dt.timedelta(milliseconds=round(v)) for v in cells]
+        return cells.tolist()
+
+    @classmethod
+    def learn(cls, name: str, series: "nw.Series[Any]") -> "NumberColumn":
+        values = read_numbers(series)
+        if np.isinf(values).any():
+            cls(name, 0.0, 1.0, 1.0, 0).encode(series)
+        values = values[~np.isnan(values)]
+        decimals, spacing, continuous = precision(values)
+        different = np.unique(values)
+        if decimals == 0 and not continuous and (len(different) >= 8 or series.dtype == nw.Datetime):
+            spacing = float(np.gcd.reduce(np.diff(different).astype(np.int64)))  # whole seconds, multiples of ten
+        scale = float(values.std()) or 1.0
+        spacing = max(spacing, scale * 1e-6)  # float32 tells no more apart
+        centre = float(np.median(values))
+        centre = float(np.round(values.flat[np.abs(values - centre).argmin()], decimals))
+        unit = "number"
+        if series.dtype.is_integer():
+            unit = "whole"
+        elif series.dtype == nw.Date:
+            unit = "day"
+        elif series.dtype == nw.Datetime:
+            unit = "instant"
+        knots = np.unique(np.quantile(values, np.linspace(0, 1, KNOTS)))
+        return cls(name, centre, scale, spacing, decimals, atoms_of(values, spacing), tuple(knots.tolist()), unit, continuous)
+
+
+def read_numbers(series: "nw.Series[Any]") -> Cells:
+    """The column as float64 with NaN for gaps; days since 1970 for dates, milliseconds for instants."""
+    if series.dtype == nw.Date:
+        milliseconds = [None if v is None else (v - EPOCH.date()).days for v in series.to_list()]
+        return np.array([np.nan if v is None else v for v in milliseconds], dtype=np.float64)
+    if series.dtype == nw.Datetime:
+        series = series.dt.timestamp("ms")
+    gaps = series.is_null().to_numpy()
+    values = np.full(len(series), np.nan)
+    values[~gaps] = series.drop_nulls().cast(nw.Float64).to_numpy()
+    return values
+
+
+def precision(values: Cells) -> tuple[int, float, bool]:
+    """With how many decimals the values were written down, the spacing of their lattice, and whether none was found."""
+    top = np.abs(values).max()
+    for decimals in range(9):
+        whole = values * 10.0**decimals
+        if top * 10.0**decimals < 2**50 and np.abs(whole - np.round(whole)).max() <= 1e-9 * max(1.0, top * 10.0**decimals):
+            return decimals, 10.0**-decimals, False
+    scale = float(values.std()) or 1.0
+    decimals = int(np.clip(np.ceil(4 - np.log10(scale)), 0, 300))
+    return decimals, 10.0**-decimals, True
+
+
+def atoms_of(values: Cells, spacing: float) -> tuple[float, ...]:
+    """Values that stand out: at least three times, in one of 500 rows, and thrice as often as their neighbourhood suggests.
+
+    Where there are few different values, all that repeat stand out.
+    """
+    found, counts = np.unique(values, return_counts=True)
+    often = counts >= max(3, len(values) / 500)
+    if len(found) > 30:
+        reach = max(values.std() / 4, spacing)
+        near = np.searchsorted(np.sort(values), [found - reach, found + reach])
+        often &= counts >= 3 * (near[1] - near[0]) / (2 * reach / spacing + 1)
+    order = np.argsort(-counts[often], kind="stable")[:MOST_ATOMS]
+    return tuple(sorted(found[often][order].tolist()))
+
+
+def looks_like_text_or_names(series: "nw.Series[Any]") -> bool:
+    """So many different values that each row has almost its own: an identifier or free text, not a category."""
+    values = series.drop_nulls()
+    different = values.n_unique()
+    return different > MOST_LEVELS or (different > 20 and different > 0.5 * len(values))
+
+
+def column_from_json(item: dict[str, Any]) -> Column:
+    fields = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items() if key != "kind"}
+    kinds: dict[str, Any] = {c.kind: c for c in (CategoryColumn, NumberColumn)}
+    column: Column = kinds[item["kind"]](**fields)
+    return column
