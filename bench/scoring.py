@@ -34,7 +34,7 @@ def one_step_at_a_time(variables: int, rows: int, orders: int) -> object:
     out = []
     for order in fixed_orders(variables, orders):
         terms = torch.zeros_like(x)
-        for step in walk(model, x, question, order):
+        for step in walk(model, x, question, order=order):
             terms += step.conditionals.log_prob(x, at=step.now)
         out.append(terms)
     return torch.stack(out)

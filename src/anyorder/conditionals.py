@@ -37,7 +37,7 @@ class Conditionals:
         """Log density (real) or log probability (codes) of each value alone; only where `at`, if given, and 0 elsewhere."""
         if at is None:
             return self._each(lambda part: part.law.log_prob(x[:, part.index]))
-        return self._each(lambda part: _log_prob_at(part, x[:, part.index], at[:, part.index]))
+        return self._each(lambda part: _at(part, at, lambda law, cells: law.log_prob(x[:, part.index][cells])))
 
     def sample(self, rng: Generator, temperature: float = 1.0) -> Values:
         """Each variable drawn from its own law, independently of the others."""
@@ -52,9 +52,11 @@ class Conditionals:
     def mean(self) -> Values:
         return self._each(lambda part: part.law.mean())
 
-    def entropy(self) -> Values:
-        """In nats, row by row and variable by variable."""
-        return self._each(lambda part: part.law.entropy())
+    def entropy(self, at: Mask | None = None) -> Values:
+        """In nats, row by row and variable by variable; only where `at`, if given, and 0 elsewhere."""
+        if at is None:
+            return self._each(lambda part: part.law.entropy())
+        return self._each(lambda part: _at(part, at, lambda law, cells: law.entropy()))
 
     def law(self, variable: int) -> Law:
         """The law of one variable in every row; a discrete one also has `pmf()`."""
@@ -72,10 +74,12 @@ class Conditionals:
         return torch.cat(answers, dim=-1)[:, places.argsort()]
 
 
-def _log_prob_at(part: Part, x: Values, at: Mask) -> Values:
+def _at(part: Part, at: Mask, answer: Callable[[Law, Tensor], Tensor]) -> Float[Tensor, "batch part"]:
     """Only the wanted cells' laws are made: a path asks for one variable of many."""
-    out = torch.zeros(at.shape, dtype=part.params.dtype, device=at.device)
-    out[at] = part.head(part.params[at]).log_prob(x[at])
+    cells = at[:, part.index]
+    found = answer(part.head(part.params[cells]), cells)
+    out = torch.zeros(cells.shape, dtype=found.dtype, device=found.device)
+    out[cells] = found
     return out
 
 

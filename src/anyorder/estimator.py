@@ -116,7 +116,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         place = self.schema_.index(target)
         x, known = self._row({name: value for name, value in row.items() if name != target})
-        with torch.inference_mode():
+        with torch.no_grad():
             return Answer(self.model_(x, known).law(place), self.encoder_.columns[place])
 
     def predict(self, X: Frame, target: str) -> list[Any]:
@@ -128,7 +128,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""
         place, x, known = self._all_but(X, target)
         self.levels(target)
-        with torch.inference_mode():
+        with torch.no_grad():
             laws = [self.model_(x[rows], known[rows]).law(place) for rows in in_chunks(len(x))]
         return np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
 
@@ -202,7 +202,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 raise InputError(f"{name}={value!r} is no value of column {name!r}; {known}.")
         return x, x.isfinite()
 
-    @torch.inference_mode()
+    @torch.no_grad()
     def _best_guess(self, x: Tensor, known: Tensor) -> Tensor:
         """Means of numbers and likeliest categories, given what is known."""
         out = torch.empty_like(x)

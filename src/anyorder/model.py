@@ -50,7 +50,8 @@ class AnyOrderModel(nn.Module):
     def dtype(self) -> torch.dtype:
         return next(self.parameters()).dtype
 
-    def forward(self, x: Values, given: Mask, context: Context | None = None) -> Conditionals:
+    def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
+        check_context(self.network.sizes.get("context", []), context, len(x))
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         params = self.network(seen, given, context)  # (batch, all heads' numbers)
         indices = [self.get_buffer(f"index_{k}") for k in range(len(self.kinds))]
@@ -93,3 +94,17 @@ def check_heads(schema: Schema, heads: Sequence[Head]) -> None:
                 f"Variable {variable.name!r} is {variable.domain}, but its head is {head}. "
                 f"Choose a head for {'real numbers' if wanted is None else f'{wanted} levels'}."
             )
+
+
+def check_context(sizes: Sequence[int], context: Tensor | None, rows: int) -> None:
+    """None, or for every row one code per context column, -1 for unknown."""
+    if context is None:
+        return
+    if context.ndim != 2 or context.shape != (rows, len(sizes)) or context.is_floating_point():
+        remedy = "" if sizes else " The model was built without one: build_model(..., context=(codes, ...))."
+        raise InputError(
+            f"The context is {context.dtype} of shape {tuple(context.shape)}; expected whole numbers of shape "
+            f"({rows}, {len(sizes)}), one column for each of {list(sizes)} codes.{remedy}"
+        )
+    if ((context < -1) | (context >= torch.tensor(sizes, device=context.device))).any():
+        raise InputError(f"A context code is out of range: expected -1 (unknown) or 0 .. size-1, for sizes {list(sizes)}.")

@@ -142,9 +142,9 @@ class Schema:
         """True for the named variables."""
         if isinstance(names, str):
             raise InputError(f"Expected a list of names, got the text {names!r}. Write [{names!r}].")
+        place = {name: i for i, name in enumerate(self.names)}
         mask = torch.zeros(len(self), dtype=torch.bool)
-        for name in names:
-            mask[self.index(name)] = True
+        mask[[place[name] if name in place else self.index(name) for name in names]] = True
         return mask
 
     def names_of(self, mask: Bool[Tensor, " variable"]) -> list[str]:
@@ -152,8 +152,9 @@ class Schema:
         return [name for name, chosen in zip(self.names, mask.tolist(), strict=True) if chosen]
 
     def check(self, x: Any, present: Any) -> None:
-        """Refuse values that no law of this schema can have produced."""
+        """Refuse values that no law of this schema can have produced; without `present`, only a wrong shape or type."""
         expected = f"expected a 2-D tensor (rows, {len(self)} variables)"
+        present = torch.zeros_like(x, dtype=torch.bool) if present is None and isinstance(x, Tensor) else present
         for name, value in (("x", x), ("present", present)):
             if not isinstance(value, Tensor):
                 raise InputError(f"`{name}` is a {type(value).__name__}; {expected}. Call torch.as_tensor(...) on it first.")
@@ -191,7 +192,7 @@ class Schema:
     def from_json(cls, items: Sequence[dict[str, Any]]) -> "Schema":
         try:
             return cls(tuple(_variable_from_json(item) for item in items))
-        except (KeyError, TypeError, AttributeError, InputError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, OverflowError) as error:
             raise FormatError(f"The schema cannot be read: {error!r}. The file is damaged or from another program.") from error
 
 

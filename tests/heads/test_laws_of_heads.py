@@ -16,11 +16,13 @@ from anyorder.heads import (
     Categorical,
     Gaussian,
     GaussianMixture,
+    GaussianMixtureLaw,
     LogisticMixture,
     RecordedNumber,
     default_head,
     head_from_json,
 )
+from anyorder.heads.logistic_mixture import log_one_minus_exp
 
 DISCRETE = [Bernoulli(), Categorical(2), Categorical(5), LogisticMixture(2, 1), LogisticMixture(7, 3), LogisticMixture(256, 4)]
 CONTINUOUS = [Gaussian(), GaussianMixture(1), GaussianMixture(4)]
@@ -214,3 +216,38 @@ def test_bad_heads_are_explained():
         build_model(Schema.of(a=Category(4)), [Bernoulli()])
     with pytest.raises(InputError, match=r"Got 2 heads for 1 variables"):
         build_model(Schema.of(a=Real()), [Gaussian(), Gaussian()])
+
+
+def test_tempered_densities_are_powers_of_the_density():
+    x = torch.linspace(-3, 3, 7, dtype=torch.float64)
+    law = Gaussian()(torch.tensor([0.3, -0.5], dtype=torch.float64).expand(7, -1))
+    ratio = law.tempered(0.5).log_prob(x) - law.log_prob(x) / 0.5
+    torch.testing.assert_close(ratio, ratio[:1].expand(7))
+    # Components far apart and of different width: the narrow one gains by being sharpened.
+    apart = GaussianMixtureLaw(torch.zeros(1, 2), torch.tensor([[-20.0, 20.0]]), torch.tensor([[0.1, 2.0]]))
+    cold = apart.tempered(0.5)
+    places = torch.tensor([-20.0, 20.0])
+    powers = torch.stack([apart.log_prob(p[None]) / 0.5 - cold.log_prob(p[None]) for p in places])
+    torch.testing.assert_close(powers[0], powers[1])
+
+
+def test_scales_never_fall_below_their_floor():
+    assert Gaussian(0.25)(torch.tensor([0.0, -100.0])).sigma.item() == 0.25
+    assert (GaussianMixture(2, 0.25)(torch.full((6,), -100.0)).sigma == 0.25).all()
+
+
+def test_log_of_one_minus_exp_is_precise_at_both_ends_with_a_gradient():
+    x = torch.tensor([-1e-6, -0.5, -1.0, -20.0, -90.0]).requires_grad_()
+    found = log_one_minus_exp(x)
+    exact = np.log(-np.expm1(x.detach().double().numpy()))
+    np.testing.assert_allclose(found.detach().numpy(), exact, rtol=1e-5, atol=1e-30)
+    found.sum().backward()
+    assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: GaussianMixture(0), lambda: Gaussian(-1.0), lambda: Gaussian(float("nan")), lambda: LogisticMixture(10**9)]
+)
+def test_heads_of_no_size_are_refused(make):
+    with pytest.raises(InputError, match="expected a positive number"):
+        make()

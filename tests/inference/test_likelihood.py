@@ -70,7 +70,7 @@ def test_log_prob_is_the_exact_conditional_of_a_joint_table(order):
     for known, wanted in disjoint_pairs(len(SIZES)):
         question = Question(mask_of(known, 3, len(x)), mask_of(wanted, 3, len(x)))
         expected = joint.log_marginal(x, question.given | question.target) - joint.log_marginal(x, question.given)
-        torch.testing.assert_close(log_prob(joint, x, question, order), expected)
+        torch.testing.assert_close(log_prob(joint, x, question, order=order), expected)
 
 
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
@@ -80,7 +80,7 @@ def test_log_prob_is_the_exact_conditional_of_a_gaussian(order):
     for known, wanted in disjoint_pairs(3):
         question = Question(mask_of(known, 3, len(x)), mask_of(wanted, 3, len(x)))
         expected = oracle.log_marginal(x, question.given | question.target) - oracle.log_marginal(x, question.given)
-        torch.testing.assert_close(log_prob(oracle, x, question, order), expected)
+        torch.testing.assert_close(log_prob(oracle, x, question, order=order), expected)
 
 
 @pytest.mark.parametrize("variables", [3, 4])
@@ -117,7 +117,7 @@ def row_by_row(score):
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_probabilities_of_an_untrained_network_sum_to_one(order, blocks):
     model = untrained()
-    score = row_by_row(lambda x, question: log_prob(model, x, question, order, blocks, seeded(4)))
+    score = row_by_row(lambda x, question: log_prob(model, x, question, order=order, blocks=blocks, rng=seeded(4)))
     for known, wanted in disjoint_pairs(3):
         total = total_probability(model, score, known, wanted)
         torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
@@ -127,7 +127,7 @@ def test_probabilities_of_an_untrained_network_sum_to_one(order, blocks):
 @pytest.mark.parametrize("count", [1, 2, 5])
 def test_mixtures_of_fixed_orders_sum_to_one(count, blocks):
     model = untrained((2, 3, 2, 2))
-    score = lambda x, question: mixture_log_prob(model, x, question, fixed_orders(4, count), blocks)  # noqa: E731
+    score = lambda x, question: mixture_log_prob(model, x, question, fixed_orders(4, count), blocks=blocks)  # noqa: E731
     for known, wanted in disjoint_pairs(4):
         total = total_probability(model, score, known, wanted)
         torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
@@ -175,9 +175,9 @@ def test_many_steps_in_one_call_equal_one_step_at_a_time(order, blocks, rows_per
     question = Question(given, present & ~given)
     slow = torch.zeros(13, 5)
     with torch.inference_mode():
-        for step in walk(model, x, question, order, blocks, seeded(3)):
+        for step in walk(model, x, question, order=order, blocks=blocks, rng=seeded(3)):
             slow += torch.where(step.now, step.conditionals.log_prob(torch.where(question.target, x, 0.0)), 0.0)
-    fast = path_terms(model, x, question, [order], blocks, seeded(3), rows_per_call=rows_per_call)[0]
+    fast = path_terms(model, x, question, [order], blocks=blocks, rng=seeded(3), rows_per_call=rows_per_call)[0]
     torch.testing.assert_close(fast, slow)
     assert (fast[~question.target] == 0).all()
     assert (fast[question.target] != 0).all()
@@ -224,7 +224,7 @@ def test_mode_and_step_reach_the_network():
     fixed = torch.zeros(len(x), 2, dtype=torch.long)
     torch.testing.assert_close(
         log_prob(model, x, question, context=fixed),
-        log_prob(model, x, question, context=lambda g: torch.zeros(len(g), 2, dtype=torch.long)),
+        log_prob(model, x, question, context=lambda g, rows: torch.zeros(len(g), 2, dtype=torch.long)),
     )
     score = row_by_row(lambda x, q: log_prob(model, x, q, context=ModeAndStep(1)))
     torch.testing.assert_close(total_probability(model, score, set(), {0, 1, 2}), torch.ones(1), atol=1e-5, rtol=0)
@@ -250,7 +250,6 @@ GOOD = torch.tensor([[0.5, 2.0, 4.0, 1.0, -3.0]])
         (lambda m: ask(MIXED, PRESENT, []), "`target` is empty"),
         (lambda m: ask(MIXED, PRESENT, "a"), r"Expected a list of names, got the text 'a'. Write \['a'\]"),
         (lambda m: log_prob(m, GOOD, Question(PRESENT, PRESENT)), "share 5 variable"),
-        (lambda m: log_prob(m, GOOD, Question(~PRESENT, ~PRESENT)), "target is empty in every row"),
         (lambda m: log_prob(m, GOOD[:, :4], Question.joint(PRESENT)), r"x has shape \(1, 4\); expected .* 5 variables"),
         (
             lambda m: log_prob(m, GOOD, Question.joint(PRESENT[:, :3])),
@@ -266,7 +265,7 @@ GOOD = torch.tensor([[0.5, 2.0, 4.0, 1.0, -3.0]])
             r"x\[0, 1\] = 3 of variable 'b' \(Category\(levels=3\)\) is no code",
         ),
         (lambda m: log_prob(m, GOOD + 0.25, Question.joint(PRESENT)), "is no code of its variable"),
-        (lambda m: mixture_log_prob(m, GOOD, Question.joint(PRESENT), []), "`orders` is empty"),
+        (lambda m: mixture_log_prob(m, GOOD, Question.joint(PRESENT), []), r"`orders` is \[\]; expected at least one order"),
     ],
 )
 def test_bad_questions_are_explained(act, message):
@@ -278,3 +277,54 @@ def test_gaps_are_neither_given_nor_asked_for():
     question = ask(MIXED, torch.tensor([[True, False, True, False, True]]), target=["a", "b"], given=["c", "d"])
     assert question.target.tolist() == [[True, False, False, False, False]]
     assert question.given.tolist() == [[False, False, True, False, False]]
+
+
+def test_the_ratio_of_marginals_of_a_consistent_model_is_the_exact_conditional():
+    joint = JointTable.random(*SIZES)
+    x = joint.states()
+    for known, wanted in disjoint_pairs(len(SIZES)):
+        question = Question(mask_of(known, 3, len(x)), mask_of(wanted, 3, len(x)))
+        expected = joint.log_marginal(x, question.given | question.target) - joint.log_marginal(x, question.given)
+        torch.testing.assert_close(ratio_log_prob(joint, x, question), expected)
+        torch.testing.assert_close(ratio_log_prob(joint, x, question, order=RandomOrder(), rng=seeded(1)), expected)
+    with pytest.raises(InputError, match="share 3 variable"):
+        ratio_log_prob(joint, x, Question(question.target | True, question.target | True))
+
+
+def test_a_label_beside_mode_and_step_belongs_to_its_row():
+    model = build_model(schema_of(SIZES), width=16, depth=1, context=(2, 4, 3))
+    x = all_states(SIZES).float()
+    question = Question.joint(torch.ones(len(x), 3, dtype=torch.bool))
+    label = (torch.arange(len(x)) % 3)[:, None]
+    together = log_prob(model, x, question, context=ModeAndStep(1, label))
+    for i in range(len(x)):
+        alone = log_prob(model, x[i : i + 1], question[slice(i, i + 1)], context=ModeAndStep(1, label[i : i + 1]))
+        torch.testing.assert_close(together[i : i + 1], alone)
+
+
+@pytest.mark.parametrize(
+    ("context", "message"),
+    [
+        (torch.zeros(1, 3, dtype=torch.long), r"shape \(1, 3\); expected whole numbers of shape \(1, 2\)"),
+        (torch.zeros(1, 2), "context is torch.float32"),
+        (torch.zeros(2, dtype=torch.long), r"shape \(2,\)"),
+        (torch.tensor([[0, 9]]), "out of range"),
+        (torch.tensor([[-2, 0]]), "out of range"),
+    ],
+)
+def test_bad_contexts_are_explained(context, message):
+    model = build_model(MIXED, width=8, depth=1, context=(2, 4))
+    with pytest.raises(InputError, match=message):
+        model(GOOD, PRESENT, context)
+    with pytest.raises(InputError, match="built without one"):
+        build_model(MIXED, width=8, depth=1)(GOOD, PRESENT, torch.zeros(1, 1, dtype=torch.long))
+
+
+def test_doubles_and_foreign_containers():
+    model = build_model(MIXED, width=8, depth=1)
+    question = Question.joint(PRESENT)
+    torch.testing.assert_close(log_prob(model, GOOD.double(), question).float(), log_prob(model, GOOD, question))
+    with pytest.raises(InputError, match=r"`present` is ndarray; expected a torch.bool tensor \(rows, 5\)"):
+        ask(MIXED, PRESENT.numpy(), ["a"])
+    with pytest.raises(InputError, match=r"`present` is torch.float32 of shape \(1, 5\)"):
+        ask(MIXED, GOOD, ["a"])

@@ -61,7 +61,7 @@ def test_step_losses_are_the_mean_over_all_sets_of_a_size():
     found = step_losses(model, row.repeat(rows, 1), present, seeded())
     torch.testing.assert_close(found, exact, atol=0.01, rtol=0)
     # Their sum is the mean score along random orders.
-    scores = log_prob(model, row.repeat(rows, 1), Question.joint(present), RandomOrder())
+    scores = log_prob(model, row.repeat(rows, 1), Question.joint(present), order=RandomOrder())
     assert found.sum().item() == pytest.approx(-scores.double().mean().item(), abs=0.02)
 
 

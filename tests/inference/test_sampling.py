@@ -17,7 +17,7 @@ def test_samples_of_a_joint_table_follow_the_exact_conditional(order, known, wan
     draws = 20_000
     x = torch.tensor([[1.0, 2.0, 0.0]], dtype=torch.float64).repeat(draws, 1)
     question = Question(mask_of(known, 3, draws), mask_of(wanted, 3, draws))
-    y = sample(joint, x, question, seeded(), order)
+    y = sample(joint, x, question, seeded(), order=order)
     untouched = ~question.target
     assert torch.equal(y[untouched], x[untouched])
     states = y.unique(dim=0)
@@ -133,3 +133,30 @@ def test_bad_requests_are_explained():
         sample(joint, x + 5, Question(mask_of((0,), 2), mask_of((1,), 2)), seeded())
     # What is asked for may hold anything.
     assert sample(joint, x * torch.nan, question, seeded()).isfinite().all()
+
+
+def test_the_standard_error_is_the_spread_of_the_answer():
+    joint = JointTable.random(3, 3, 3, seed=2)
+    x = torch.zeros(1, 3, dtype=torch.float64)
+    question = Question.joint(torch.ones(1, 3, dtype=torch.bool))
+    answers = [entropy(joint, x, question, seeded(s), draws=32) for s in range(100)]
+    spread = torch.stack([a.value for a in answers]).std().item()
+    stated = torch.stack([a.standard_error for a in answers]).mean().item()
+    assert 0.7 < spread / stated < 1.4
+
+
+def test_rows_in_parts_give_the_same_kind_of_answer(monkeypatch):
+    monkeypatch.setattr("anyorder.inference.sampling.MOST_ROWS", 8)
+    oracle = GaussianOracle.random(2)
+    question = Question.joint(torch.ones(5, 2, dtype=torch.bool))
+    answer = entropy(oracle, torch.zeros(5, 2, dtype=torch.float64), question, seeded(), draws=4)
+    exact = torch.distributions.MultivariateNormal(oracle.mean, oracle.covariance).entropy()
+    torch.testing.assert_close(answer.value, exact.expand(5))
+    assert entropy(oracle, torch.zeros(0, 2), Question.joint(torch.ones(0, 2, dtype=torch.bool)), seeded()).value.shape == (0,)
+
+
+def test_draws_can_be_changed_and_trained_on():
+    joint = JointTable.random(2, 2)
+    y = sample(joint, torch.zeros(3, 2), Question.joint(torch.ones(3, 2, dtype=torch.bool)), seeded())
+    y[:, 0] *= 2
+    torch.nn.Linear(2, 1)(y).sum().backward()

@@ -110,7 +110,7 @@ def test_reach_and_next_probs_are_exact(order):
         for done in subsets(target):
             through = {path: p for path, p in law.items() if frozenset(path[: len(done)]) == done}
             reach = float(sum(through.values()))
-            assert order.reach(question, mask_of(done, D)).item() == pytest.approx(reach, abs=1e-12)
+            assert order.log_reach(question, mask_of(done, D)).exp().item() == pytest.approx(reach, abs=1e-12)
             for count in range(len(target) - len(done) + 1):
                 probs = order.next_probs(question, mask_of(done, D), count)
                 for j in range(D) if reach else ():
@@ -198,7 +198,7 @@ def test_strided_orders_visit_everything_once():
             "train with RandomOrder or another order",
         ),
         (
-            lambda: MostCertainFirst().reach(Question.joint(mask_of((), D)), mask_of((), D)),
+            lambda: MostCertainFirst().log_reach(Question.joint(mask_of((), D)), mask_of((), D)),
             "train with RandomOrder or another order",
         ),
     ],
@@ -206,3 +206,29 @@ def test_strided_orders_visit_everything_once():
 def test_bad_arguments_are_explained(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_a_mixture_of_orders_of_many_variables_does_not_underflow():
+    variables, rows = 1200, 8
+    order = MixtureOfOrders([RandomOrder(), TwoStage(torch.arange(variables) < 600)])
+    question = Question.joint(torch.ones(rows, variables, dtype=torch.bool))
+    done = order.prefix(question, torch.arange(0, 1200, 150)[:, None], seeded())
+    torch.testing.assert_close(order.next_probs(question, done).sum(-1), torch.ones(rows), atol=1e-4, rtol=0)
+
+
+def test_few_targets_come_first_and_many_later():
+    for blocks in (Cosine(4), Quadratic(4)):
+        sizes = blocks.bounds(torch.tensor([[100]])).diff(dim=-1)[0]
+        assert (sizes.diff() > 0).all()
+
+
+@pytest.mark.parametrize("weights", [(1.0,), (1.0, 2.0, 3.0), (-1.0, 2.0), (0.0, 0.0), (float("nan"), 1.0)])
+@pytest.mark.parametrize(
+    "make",
+    [lambda w: Mixture([AnySize(), Everything()], w), lambda w: MixtureOfOrders([RandomOrder(), CanonicalOrder()], w)],
+)
+def test_weights_that_do_not_fit_are_refused(make, weights):
+    with pytest.raises(InputError, match=r"has 2 part\(s\) and weights .* expected one weight from 0 up for each"):
+        make(weights)
+    with pytest.raises(InputError, match="is empty; expected at least one part"):
+        Mixture([])

@@ -1,6 +1,7 @@
 """Model files: what is saved comes back, and nothing else is accepted."""
 
 import json
+import os
 import struct
 
 import pytest
@@ -167,3 +168,42 @@ def test_a_missing_folder_is_explained(model, tmp_path):
 
 def test_the_description_is_plain_json(model):
     assert json.loads(json.dumps(describe(model))) == describe(model)
+
+
+def test_files_are_readable_by_others_as_the_umask_says_and_keep_their_mode(model, tmp_path):
+    path = tmp_path / "model.ao"
+    umask = os.umask(0o022)
+    try:
+        save_model(model, path)
+    finally:
+        os.umask(umask)
+    assert path.stat().st_mode & 0o777 == 0o644
+    path.chmod(0o600)
+    save_model(model, path)
+    assert path.stat().st_mode & 0o777 == 0o600
+    with pytest.raises(InputError, match="it is a folder"):
+        save_model(model, tmp_path)
+
+
+def test_what_could_not_be_read_back_is_not_written(model, tmp_path):
+    with pytest.raises(InputError, match="something else than finite float32"):
+        save_model(model.double(), tmp_path / "model.ao")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda a: a.update(heads=["x"]),
+        lambda a: a["heads"][0].update(min_scale=-5),
+        lambda a: a["heads"][0].update(components=10**18),
+        lambda a: a["network"].update(context=[-5]),
+        lambda a: a["network"].update(context=[1] * 10**5),
+        lambda a: a["schema"][1].update(levels=float("inf")),
+        lambda a: a.update(format=float("inf")),
+    ],
+)
+def test_nonsense_in_the_description_is_our_error(path, change):
+    rewrite(path, change)
+    with pytest.raises(FormatError):
+        load_model(path)

@@ -24,8 +24,8 @@ from anyorder import (
     sample,
     seeded,
 )
-from anyorder.subsets import RandomOrder
-from anyorder.training import ace, mac, progress_bar, sfarm
+from anyorder.subsets import Observed, RandomOrder
+from anyorder.training import ace, ardm, edge_loss, mac, progress_bar, sfarm
 from anyorder.training.loss import join_context
 from exact import JointTable
 
@@ -193,7 +193,7 @@ def test_a_checkpoint_of_other_data_recipe_or_model_is_refused(tmp_path):
 def test_modes_and_labels_are_told_to_the_network():
     _, x = joint_rows(100)
     label = x[:, :1].long()
-    model = build_model(SCHEMA, width=16, depth=1, context=(2, 3, 2))
+    model = build_model(SCHEMA, width=16, depth=1, context=(2, 4, 2))
     fit(model, x, recipe=Recipe(law=sfarm([RandomOrder(), RandomOrder()]), steps=4, batch_size=16), context=label)
     assert join_context(None, None) is None
     assert join_context(torch.zeros(2, 2).long(), torch.ones(2, 1).long()).tolist() == [[0, 0, 1], [0, 0, 1]]
@@ -248,3 +248,116 @@ def test_the_progress_bar_shows_nats(capsys):
     assert "learning" in shown
     assert "held-out" in shown
     assert "4/4 steps" in shown
+
+
+def weights_of(model):
+    return torch.cat([p.detach().flatten() for p in model.parameters()])
+
+
+def test_an_early_stopped_run_is_not_trained_again(tmp_path):
+    x = torch.randn(40, 3, generator=seeded())
+    recipe = Recipe(steps=3000, batch_size=32, check_every=10, patience=2, average=0.9)
+    make = lambda: build_model(Schema.of(a=Real(), b=Real(), c=Real()), width=64, depth=2)  # noqa: E731
+    first = fit(make(), x, recipe=recipe, checkpoint=tmp_path / "run")
+    again = fit(make(), x, recipe=recipe, checkpoint=tmp_path / "run")
+    assert first.stopped == again.stopped == "early"
+    assert first.history == again.history
+    assert torch.equal(weights_of(first.model), weights_of(again.model))
+
+
+def test_a_model_that_never_hears_its_context_can_be_checkpointed(tmp_path):
+    _, x = joint_rows(60)
+    recipe = Recipe(steps=6, batch_size=16, check_every=3)
+    model = build_model(SCHEMA, width=8, depth=1, context=(3,))
+    fit(model, x, recipe=recipe, checkpoint=tmp_path / "run")
+    again = fit(build_model(SCHEMA, width=8, depth=1, context=(3,)), x, recipe=recipe, checkpoint=tmp_path / "run")
+    assert torch.equal(weights_of(model), weights_of(again.model))
+
+
+def test_a_checkpoint_knows_labels_first_weights_and_patterns(tmp_path):
+    _, x = joint_rows(60)
+
+    def run(label=0, seed=0, patterns=None):
+        law = ardm(Observed(torch.zeros(2, 3, dtype=torch.bool) if patterns is None else patterns))
+        model = build_model(SCHEMA, width=8, depth=1, context=(3,), seed=seed)
+        context = torch.full((60, 1), label)
+        fit(model, x, recipe=Recipe(law=law, steps=4, batch_size=16), context=context, checkpoint=tmp_path / "run")
+
+    run()
+    for other in ({"label": 1}, {"seed": 1}, {"patterns": torch.eye(3, dtype=torch.bool)[:2]}):
+        with pytest.raises(InputError, match="belongs to another run"):
+            run(**other)
+
+
+def test_ctrl_c_before_the_first_check_keeps_what_was_learned(monkeypatch):
+    _, x = joint_rows(60)
+    model = build_model(SCHEMA, width=8, depth=1)
+    before = weights_of(model).clone()
+    law = ardm()
+    law_sample, count = type(law).sample, iter(range(100))
+
+    def interrupted(self, present, rng):
+        if next(count) == 5:
+            raise KeyboardInterrupt
+        return law_sample(self, present, rng)
+
+    monkeypatch.setattr(type(law), "sample", interrupted)
+    fitted = fit(model, x, recipe=Recipe(law=law, steps=50, batch_size=16))
+    assert fitted.stopped == "interrupted"
+    assert fitted.history == []
+    assert not torch.equal(weights_of(model), before)
+    assert not model.training
+
+
+def test_the_parts_of_a_run(monkeypatch):
+    """The slow, obvious twin: which rows are trained on, the average of the weights, the learning rate, what is scored."""
+    module = sys.modules["anyorder.training.fit"]
+    x = torch.arange(40.0)[:, None].repeat(1, 2) / 40
+    label = torch.arange(40)[:, None]
+    rows = module.Rows(x, torch.ones(40, 2, dtype=torch.bool), label)
+    recipe = Recipe(steps=20, batch_size=12, learning_rate=0.01, average=0.7)
+    train, held_out = module.split(rows, recipe)
+    assert sorted([*train.context.flatten().tolist(), *held_out.context.flatten().tolist()]) == list(range(40))
+    assert len(held_out) == 4
+    model = build_model(Schema.of(a=Real(), b=Real()), width=8, depth=1, context=(40,))
+    run = module.Run(model, train, held_out, recipe, started=0.0)
+    seen, mean = [], [p.detach().clone() for p in model.parameters()]
+    true_loss = module.edge_loss
+    monkeypatch.setattr(module, "edge_loss", lambda m, b, e, c: seen.append((b[:, 0], c)) or true_loss(m, b, e, c))
+    for step in range(20):
+        run.one_step()
+        decay = min(0.7, (1 + step) / (10 + step))
+        mean = [decay * m + (1 - decay) * p.detach() for m, p in zip(mean, model.parameters(), strict=True)]
+        assert run.optimizer.param_groups[0]["lr"] == pytest.approx(0.01 * min(1, 2 * (1 - step / 20)))
+        for expected, found in zip(mean, run.averaged.parameters(), strict=True):
+            torch.testing.assert_close(found, expected)
+    assert [g["weight_decay"] for g in run.optimizer.param_groups] == [recipe.weight_decay, 0.0]
+    for values, labels in seen:  # labels stay with their rows, and no held-out row is trained on
+        torch.testing.assert_close(values, labels.flatten() / 40)
+        assert not set(labels.flatten().tolist()) & set(held_out.context.flatten().tolist())
+    assert sorted(torch.cat([c for _, c in seen[:3]]).flatten().tolist()) == sorted(train.context.flatten().tolist())  # an epoch
+    scored = []
+    monkeypatch.setattr(module, "held_out_nats", lambda m, xs, *rest: scored.append((m, xs)) or 0.0)
+    run.score()
+    assert scored[0][0] is run.averaged
+    assert torch.equal(scored[0][1], held_out.x)
+
+
+def test_held_out_rows_keep_their_labels():
+    """A model that is told the answer as its label scores near 0; with the labels of other rows it could not."""
+    x = (torch.arange(400) % 3).float()[:, None]
+    model = build_model(Schema.of(a=Category(3)), width=32, depth=1, context=(3,))
+    fitted = fit(model, x, recipe=Recipe(steps=150, check_every=50), context=x.long())
+    assert fitted.best_nats < 0.1
+
+
+def test_gaps_may_hold_nan_in_the_loss_itself():
+    model = build_model(Schema.of(a=Real(), b=Category(3)), width=8, depth=1)
+    x, present = torch.tensor([[torch.nan, 1.0], [0.5, torch.nan]]), torch.tensor([[False, True], [True, False]])
+    edge_loss(model, x, ardm().sample(present, seeded())).sum().backward()
+    assert all(p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_a_large_held_out_share_leaves_a_row_to_train_on():
+    _, x = joint_rows(12)
+    assert fit(build_model(SCHEMA, width=8, depth=1), x, recipe=Recipe(steps=2, held_out=0.99)).stopped == "finished"

@@ -68,8 +68,9 @@ class GaussianMixtureLaw(Law):
         return (left + length * (nodes + 0.5)).flatten(-2), (length * weights).flatten(-2)
 
     def tempered(self, temperature: float) -> "GaussianMixtureLaw":
-        """Each component's density and the weights are tempered; for components apart it is the tempered density."""
-        return GaussianMixtureLaw(self.logits / temperature, self.mu, self.sigma * math.sqrt(temperature))
+        """Each component is tempered with its weight; for components apart it is the tempered density."""
+        logits = self.logits / temperature + (1 - 1 / temperature) * self.sigma.log()
+        return GaussianMixtureLaw(logits, self.mu, self.sigma * math.sqrt(temperature))
 
 
 @final

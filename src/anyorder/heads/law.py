@@ -1,13 +1,14 @@
 """The law of one number, for a whole batch of them at once, and the head that makes laws from a network's output."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
 from torch import Generator, Tensor
 
+from ..errors import InputError
 from ..schema import Domain
 
 Cells = Float[Tensor, "*cells"]
@@ -101,6 +102,12 @@ class Head(ABC):
     """How many numbers a law needs, and what they mean. Heads are equal if they have the same sizes."""
 
     kind: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if not isinstance(value, int | float) or not 0 <= value <= 2**20 or (value == 0 and field.name != "atoms"):
+                raise InputError(f"{type(self).__name__} got {field.name}={value!r}; expected a positive number.")
 
     @property
     @abstractmethod

@@ -75,7 +75,7 @@ class LogisticMixtureLaw(DiscreteLaw):
 
 def log_one_minus_exp(x: Tensor) -> Tensor:
     """log(1 - e^x) for x < 0, precise at both ends."""
-    return torch.where(x > -0.693, torch.log(-torch.expm1(x.clamp(min=-0.693))), torch.log1p(-torch.exp(x)))
+    return torch.where(x > -0.693, torch.log(-torch.expm1(x.clamp(min=-0.693))), torch.log1p(-torch.exp(x.clamp(max=-0.693))))
 
 
 @final

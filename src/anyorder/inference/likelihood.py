@@ -27,6 +27,7 @@ def log_prob(
     model: Model,
     x: Values,
     question: Question,
+    *,
     order: Order = CanonicalOrder(),
     blocks: Blocks = OneByOne(),
     rng: Generator | None = None,
@@ -39,7 +40,7 @@ def log_prob(
     Variables in neither set are marginalised by never being visited. With blocks, the targets of one block are
     scored independently of each other.
     """
-    return path_terms(model, x, question, [order], blocks, rng, context)[0].sum(-1)
+    return path_terms(model, x, question, [order], blocks=blocks, rng=rng, context=context)[0].sum(-1)
 
 
 def mixture_log_prob(
@@ -47,6 +48,7 @@ def mixture_log_prob(
     x: Values,
     question: Question,
     orders: Sequence[Order],
+    *,
     blocks: Blocks = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
@@ -55,7 +57,7 @@ def mixture_log_prob(
 
     With orders fixed in advance (`fixed_orders`) it is exactly normalised, and never below `elbo` of the same orders.
     """
-    terms = path_terms(model, x, question, orders, blocks, rng, context)
+    terms = path_terms(model, x, question, orders, blocks=blocks, rng=rng, context=context)
     return terms.sum(-1).logsumexp(0) - math.log(len(orders))
 
 
@@ -64,18 +66,20 @@ def elbo(
     x: Values,
     question: Question,
     orders: Sequence[Order],
+    *,
     blocks: Blocks = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
 ) -> Nats:
     """The mean log-likelihood over orders: the number the papers print, a lower bound of the mixture's."""
-    return path_terms(model, x, question, orders, blocks, rng, context).sum(-1).mean(0)
+    return path_terms(model, x, question, orders, blocks=blocks, rng=rng, context=context).sum(-1).mean(0)
 
 
 def ratio_log_prob(
     model: Model,
     x: Values,
     question: Question,
+    *,
     order: Order = CanonicalOrder(),
     rng: Generator | None = None,
     context: ContextLike = None,
@@ -84,11 +88,14 @@ def ratio_log_prob(
 
     Not normalised: where the two paths disagree it may exceed 0 even for codes. `log_prob` is the safe choice.
     """
+    check_scoring(model, x, question)
+    rng = rng or seeded(device=x.device)
+    state = rng.get_state()  # both paths take the same random order
     nothing = torch.zeros_like(question.given)
-    both = log_prob(model, x, Question(nothing, question.given | question.target), order, rng=rng, context=context)
-    if not question.given.any():
-        return both
-    return both - log_prob(model, x, Question(nothing, question.given), order, rng=rng, context=context)
+    both = Question(nothing, question.given | question.target)
+    joint = log_prob(model, x, both, order=order, rng=rng, context=context)
+    rng.set_state(state)
+    return joint - log_prob(model, x, Question(nothing, question.given), order=order, rng=rng, context=context)
 
 
 def fixed_orders(variables: int, count: int, seed: int = 0) -> list[CanonicalOrder]:
@@ -101,12 +108,13 @@ def fixed_orders(variables: int, count: int, seed: int = 0) -> list[CanonicalOrd
     return orders[:count]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def path_terms(
     model: Model,
     x: Values,
     question: Question,
     orders: Sequence[Order],
+    *,
     blocks: Blocks = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
@@ -117,8 +125,8 @@ def path_terms(
     At most `rows_per_call` (row, step) pairs are in one network call, so memory stays bounded.
     """
     check_scoring(model, x, question)
-    if not orders:
-        raise InputError("`orders` is empty; expected at least one order, such as fixed_orders(variables, 4).")
+    if not isinstance(orders, Sequence) or not orders:
+        raise InputError(f"`orders` is {orders!r}; expected at least one order, such as fixed_orders(variables, 4).")
     rows_per_call = rows_per_call or max(1, min(MOST_ROWS, MOST_CELLS // x.shape[1]))
     rng = rng or seeded(device=x.device)
     terms = x.new_zeros(len(orders), *x.shape)
@@ -150,13 +158,13 @@ def _walked_terms(
 ) -> Values:
     """One step after the other: the only way for orders that look at the model, and the twin of the batched way."""
     terms = torch.zeros_like(x)
-    for step in walk(model, x, question, order, blocks, rng, context):
+    for step in walk(model, x, question, order=order, blocks=blocks, rng=rng, context=context):
         terms += step.conditionals.log_prob(x, at=step.now)
     return terms
 
 
 def check_scoring(model: Model, x: Values, question: Question) -> None:
     """Everything known or asked for must be a legal value."""
-    model.schema.check(x, torch.zeros(x.shape, dtype=torch.bool, device=x.device))
+    model.schema.check(x, None)
     check_question(model.schema, x, question)
     model.schema.check(x, question.given | question.target)

@@ -9,12 +9,12 @@ from torch import Generator, Tensor
 from ..errors import InputError
 from ..model import Model
 from ..schema import Mask, Values
-from ..subsets import Planned, Question, RandomOrder
+from ..subsets import Planned, Question
 from .likelihood import check_scoring
 from .walk import walk
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def step_losses(model: Model, x: Values, present: Mask, rng: Generator) -> Float[Tensor, " variable"]:
     """The mean loss of one variable when t others are known, for t = 0 .. D-1, in nats, over random orders.
 
@@ -24,7 +24,7 @@ def step_losses(model: Model, x: Values, present: Mask, rng: Generator) -> Float
     question = Question.joint(present)
     check_scoring(model, x, question)
     losses: list[float] = []
-    for step in walk(model, x, question, RandomOrder(), rng=rng):
+    for step in walk(model, x, question, rng=rng):
         hidden = question.target & ~step.given
         log_p = step.conditionals.log_prob(x, at=hidden)
         rows = hidden.any(-1)

@@ -1,6 +1,6 @@
 """Draws of the targets given what is known, and their entropy."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -8,17 +8,19 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..model import Model
-from ..schema import Values
+from ..schema import Mask, Values
 from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder, check_question
-from .walk import ContextLike, walk
+from .likelihood import MOST_ROWS
+from .walk import ContextLike, context_of, walk
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def sample(
     model: Model,
     x: Values,
     question: Question,
     rng: Generator,
+    *,
     order: Order = RandomOrder(),
     blocks: Blocks = OneByOne(),
     temperature: float = 1.0,
@@ -30,7 +32,7 @@ def sample(
     """
     check_sampling(model, x, question, temperature)
     x = x.clone()
-    for step in walk(model, x, question, order, blocks, rng, context):
+    for step in walk(model, x, question, order=order, blocks=blocks, rng=rng, context=context):
         x.copy_(torch.where(step.now, step.conditionals.sample(rng, temperature), x))
     return x
 
@@ -42,12 +44,13 @@ class Estimate(NamedTuple):
     standard_error: Float[Tensor, " batch"]
 
 
-@torch.inference_mode()
+@torch.no_grad()
 def entropy(
     model: Model,
     x: Values,
     question: Question,
     rng: Generator,
+    *,
     draws: int = 64,
     order: Order = RandomOrder(),
     context: ContextLike = None,
@@ -62,20 +65,36 @@ def entropy(
     if draws < 2:
         raise InputError(f"entropy got draws={draws}; expected at least 2, since the standard error comes from their spread.")
     check_sampling(model, x, question, temperature=1.0)
-    rows = torch.arange(len(x), device=x.device).repeat_interleave(draws)
-    many, context = x[rows].clone(), context[rows] if isinstance(context, Tensor) else context
-    total = many.new_zeros(len(many))
-    for step in walk(model, many, question[rows], order, OneByOne(), rng, context):
-        total += torch.where(step.now, step.conditionals.entropy(), 0.0).sum(-1)
-        many.copy_(torch.where(step.now, step.conditionals.sample(rng), many))
-    paths = total.unflatten(0, (len(x), draws))
+    parts = [
+        _drawn_entropy(model, x, question, rng, draws, order, context, rows)
+        for rows in torch.arange(len(x), device=x.device).split(max(1, MOST_ROWS // draws))
+    ]
+    if not parts or not len(x):
+        return Estimate(x.new_zeros(0), x.new_zeros(0))
+    paths = torch.cat(parts)
     return Estimate(paths.mean(-1), paths.std(-1) / draws**0.5)
+
+
+def _drawn_entropy(
+    model: Model, x: Values, question: Question, rng: Generator, draws: int, order: Order, context: ContextLike, rows: Tensor
+) -> Float[Tensor, "row draw"]:
+    """The entropy along every drawn path of some of the rows."""
+    many = rows.repeat_interleave(draws)
+    y, total = x[many].clone(), x.new_zeros(len(many))
+
+    def here(given: Mask, _: Tensor | None) -> Any:
+        return context_of(context, given, many)
+
+    for step in walk(model, y, question[many], order=order, rng=rng, context=here):
+        total += step.conditionals.entropy(at=step.now).sum(-1).to(x.dtype)
+        y.copy_(torch.where(step.now, step.conditionals.sample(rng), y))
+    return total.unflatten(0, (len(rows), draws))
 
 
 def check_sampling(model: Model, x: Values, question: Question, temperature: float) -> None:
     """Everything known must be a legal value; what is asked for may hold anything."""
     if not temperature > 0:
         raise InputError(f"temperature={temperature}; expected a positive number (1 draws from the model's own law).")
-    model.schema.check(x, torch.zeros(x.shape, dtype=torch.bool, device=x.device))
+    model.schema.check(x, None)
     check_question(model.schema, x, question)
     model.schema.check(x, question.given)

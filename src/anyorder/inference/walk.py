@@ -10,9 +10,10 @@ from torch import Generator, Tensor
 from ..conditionals import Conditionals
 from ..model import Context, Model
 from ..schema import Mask, Values
-from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder
+from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder, mode_and_step
 
-ContextLike = Tensor | Callable[[Mask], Context] | None  # one row each, or told by what is known
+# One row each, or told by what is known and which rows are asked about (None: all, in order).
+ContextLike = Tensor | Callable[[Mask, Tensor | None], Context] | None
 
 
 @final
@@ -26,22 +27,25 @@ class Step:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ModeAndStep:
-    """SFARM's context: the mode, and how far the walk is, told by the number of known variables."""
+    """SFARM's context at every step of a walk; `label` is what belongs to the rows beside it."""
 
     mode: int
-    per_step: int = 1
+    label: Context | None = None
 
-    def __call__(self, given: Mask) -> Context:
-        step = given.sum(-1) // self.per_step
-        return torch.stack([torch.full_like(step, self.mode), step], dim=-1)
+    def __call__(self, given: Mask, rows: Tensor | None) -> Context:
+        own = mode_and_step(self.mode, given)
+        if self.label is None:
+            return own
+        return torch.cat([own, self.label if rows is None else self.label[rows]], dim=-1)
 
 
 def walk(
     model: Model,
     x: Values,
     question: Question,
+    *,
     order: Order = RandomOrder(),
     blocks: Blocks = OneByOne(),
     rng: Generator | None = None,
@@ -66,7 +70,7 @@ def context_of(context: ContextLike, given: Mask, rows: Tensor | None = None) ->
     """A context that depends on how far the walk is, asked; a fixed one as it is, or of some of the rows."""
     if isinstance(context, Tensor):
         return context if rows is None else context[rows]
-    return None if context is None else context(given)
+    return None if context is None else context(given, rows)
 
 
 def seeded(seed: int = 0, device: torch.device | str = "cpu") -> Generator:

@@ -23,6 +23,8 @@ class ResMLP(Network):
         super().__init__()
         if not (1 <= width <= 2**16 and 0 <= depth <= 1000):
             raise InputError(f"ResMLP got width={width}, depth={depth}; expected 1 to {2**16} units and 0 to 1000 blocks.")
+        if len(context) > 16 or any(not 1 <= size <= 2**20 for size in context):
+            raise InputError(f"ResMLP got context={list(context)}; expected at most 16 columns of 1 to {2**20} codes.")
         self.sizes = {"width": width, "depth": depth, "context": list(context)}
         self.inputs = Inputs(schema)
         self.first = nn.Linear(self.inputs.width, width)

@@ -14,7 +14,7 @@ from .questions import (
     Questions,
     Regions,
 )
-from .roles import ask, check_question
+from .roles import ask, check_question, mode_and_step
 
 __all__ = [
     "AnySize",
@@ -43,4 +43,5 @@ __all__ = [
     "TwoStage",
     "ask",
     "check_question",
+    "mode_and_step",
 ]

@@ -15,11 +15,10 @@ Counts = Int[Tensor, "batch 1"]
 
 
 class Stop(NamedTuple):
-    """One step of each row's path: how many targets are done before it, how many it reveals, its number, of how many."""
+    """One step of each row's path: how many targets are done before it, how many it reveals, of how many steps."""
 
     done: Counts
     size: Counts
-    number: Counts
     steps: Counts
 
 
@@ -36,7 +35,7 @@ class Blocks(ABC):
         steps = (bounds.diff(dim=-1) > 0).sum(-1, keepdim=True)
         index = (u * steps).long()
         done = bounds.gather(-1, index)
-        return Stop(done, bounds.gather(-1, index + 1) - done, index, steps)
+        return Stop(done, bounds.gather(-1, index + 1) - done, steps)
 
 
 @final
@@ -50,7 +49,7 @@ class OneByOne(Blocks):
 
     def step(self, count: Counts, u: Float[Tensor, "batch 1"]) -> Stop:
         done = (u * count).long()
-        return Stop(done, count.clamp(max=1), done, count)
+        return Stop(done, count.clamp(max=1), count)
 
 
 class _Curve(Blocks):

@@ -5,6 +5,8 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
+from ..errors import InputError
+
 
 def uniform(*shape: int, rng: Generator) -> Tensor:
     """Uniform on [0, 1) with 53 bits, so that no two of a row's numbers are ever equal in practice."""
@@ -37,3 +39,11 @@ def pick(weights: tuple[float, ...], count: int, rng: Generator) -> Int[Tensor, 
 def all_true(mask: Bool[Tensor, "batch variable"]) -> bool:
     """`mask.all()`, several times faster on CPU."""
     return mask.numel() == 0 or bool(mask.view(torch.uint8).amin())
+
+
+def check_weights(what: str, count: int, weights: tuple[float, ...]) -> None:
+    """No weights at all (then all are equal), or one for each."""
+    if count == 0:
+        raise InputError(f"{what} is empty; expected at least one part.")
+    if weights and (len(weights) != count or not all(w >= 0 for w in weights) or not 0 < sum(weights) < float("inf")):
+        raise InputError(f"{what} has {count} part(s) and weights {weights}; expected one weight from 0 up for each, not all 0.")

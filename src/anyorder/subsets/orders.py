@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..schema import Mask
-from .draws import pick, smallest, uniform
+from .draws import check_weights, pick, smallest, uniform
 from .questions import Question
 
 Ranks = Int[Tensor, "batch variable"]  # 0 = first; what is not a target comes after all targets
@@ -39,8 +39,8 @@ class Order(ABC):
         """How likely each variable is to be among the next `count` revealed, once the targets `done` are."""
 
     @abstractmethod
-    def reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
-        """How likely it is that the first targets revealed are just the set `done`."""
+    def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
+        """The log probability that the first targets revealed are just the set `done`."""
 
     def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
         """The first `count` targets revealed."""
@@ -73,7 +73,7 @@ class StagedOrder(Order):
         before, inside = self._tally(question, left)
         return ((count - before) / inside.clamp(min=1)).clamp(0, 1) * left
 
-    def reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
+    def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
         early, _ = self._tally(question, question.target & ~done)
         legal = ~(done & (early > 0)).any(-1)  # nothing is revealed before its stage has come
         log_p = torch.zeros(len(done), dtype=torch.float64, device=done.device)
@@ -81,7 +81,7 @@ class StagedOrder(Order):
         for stage in stages.unique():
             total = (question.target & (stages == stage)).sum(-1)
             log_p -= log_choose(total, (done & (stages == stage)).sum(-1))
-        return log_p.exp() * legal
+        return log_p.masked_fill(~legal, -torch.inf)
 
     def _stages(self, question: Question) -> Tensor:
         return self.stages(question.target.shape[1]).to(question.target.device)
@@ -196,6 +196,7 @@ class MixtureOfOrders(Order):
     weights: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        check_weights("MixtureOfOrders", len(self.orders), self.weights)
         if any(order.adaptive for order in self.orders):
             raise InputError("An adaptive order cannot be part of a mixture: its path is not known in advance.")
 
@@ -212,16 +213,17 @@ class MixtureOfOrders(Order):
         return rank
 
     def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
-        reach = self._reach_each(question, done)
-        posterior = reach / reach.sum(0).clamp(min=1e-300)  # which order this may be, now that `done` is known
+        # Which order this may be, now that `done` is known; a set that no order reaches has no next variable.
+        posterior = self._log_reach_each(question, done).softmax(0).nan_to_num(0.0)
         each = torch.stack([order.next_probs(question, done, count) for order in self.orders])
         return (posterior.unsqueeze(-1) * each).sum(0).to(each.dtype)
 
-    def reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
-        return self._reach_each(question, done).sum(0)
+    def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
+        return self._log_reach_each(question, done).logsumexp(0)
 
-    def _reach_each(self, question: Question, done: Mask) -> Float[Tensor, "order batch"]:
-        return torch.stack([w * order.reach(question, done) for w, order in zip(self.shares, self.orders, strict=True)])
+    def _log_reach_each(self, question: Question, done: Mask) -> Float[Tensor, "order batch"]:
+        shares = torch.tensor(self.shares, dtype=torch.float64, device=done.device).log()
+        return torch.stack([share + order.log_reach(question, done) for share, order in zip(shares, self.orders, strict=True)])
 
 
 @final
@@ -244,7 +246,7 @@ class MostCertainFirst(Order):
     def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
         raise InputError(ADAPTIVE)
 
-    def reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
+    def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
         raise InputError(ADAPTIVE)
 
 
@@ -253,4 +255,4 @@ ADAPTIVE = "MostCertainFirst has no path of its own without a model: walk it, bu
 
 def check_length(what: str, length: int, variables: int) -> None:
     if length != variables:
-        raise InputError(f"{what} is made for {length} variables, the data have {variables}.")
+        raise InputError(f"{what} is made for {length} variables, the data have {variables}. Make one for these data.")

@@ -1,8 +1,9 @@
 """What somebody asks, and laws over what will be asked."""
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import final
 
 import torch
@@ -11,7 +12,7 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..schema import Mask
-from .draws import all_true, pick, smallest, uniform
+from .draws import all_true, check_weights, pick, smallest, uniform
 
 
 @final
@@ -158,6 +159,10 @@ class Observed(Questions):
 
     masks: Bool[Tensor, "pattern variable"]
 
+    def __repr__(self) -> str:
+        digest = hashlib.blake2b(self.masks.cpu().contiguous().numpy().tobytes(), digest_size=6).hexdigest()
+        return f"Observed({len(self.masks)} patterns, {digest})"
+
     def sample(self, present: Mask, rng: Generator) -> Question:
         check_pattern_width(self.masks, present)
         chosen = torch.randint(len(self.masks), (len(present),), generator=rng, device=rng.device)
@@ -176,7 +181,10 @@ class Mixture(Questions):
     """One of several laws for every row, with these weights (equal if none are given)."""
 
     laws: Sequence[Questions]
-    weights: tuple[float, ...] = field(default=())
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_weights("Mixture", len(self.laws), self.weights)
 
     def sample(self, present: Mask, rng: Generator) -> Question:
         chosen = pick(self.weights or (1.0,) * len(self.laws), len(present), rng)

@@ -21,6 +21,8 @@ from ..networks import NETWORKS
 from ..schema import Schema
 
 FORMAT = 1
+# What reading nonsense may raise, from JSON, from our own classes and from torch.
+BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
 
 
 def save_model(model: AnyOrderModel, path: str | Path, **more: Any) -> None:
@@ -85,14 +87,23 @@ def load_run(path: Path, model: AnyOrderModel) -> RunState:
         found = {name: tuple(t.shape) for name, t in tensors.items() if name.startswith(f"{group}/")}
         check_same(path, wanted, found)
     parts = {g: {name.split("/", 1)[1]: t for name, t in tensors.items() if name.startswith(f"{g}/")} for g in GROUPS}
-    return RunState(about["identity"], about["step"], [Check(*check) for check in about["history"]], **parts)
+    try:
+        step = int(about["step"])
+        history = [Check(int(check[0]), int(check[1]), *map(float, check[2:])) for check in about["history"]]
+        if step < 0 or len(tensors) != sum(map(len, parts.values())):
+            raise ValueError("a negative step or tensors of no group")
+        return RunState(str(about["identity"]), step, history, **parts)
+    except BAD_CONTENT as error:
+        raise FormatError(f"{path.name} is damaged: its record of the run cannot be read ({error}). Delete it.") from error
 
 
-def fingerprint(x: Tensor, present: Tensor, recipe: object) -> str:
-    """The same for the same data and recipe, and for nothing else."""
+def fingerprint(recipe: object, *tensors: Tensor | None) -> str:
+    """The same for the same recipe, data and first weights, and for nothing else."""
     digest = hashlib.blake2b(repr(recipe).encode(), digest_size=16)
-    for tensor in (x, present):
-        digest.update(repr(tuple(tensor.shape)).encode())
+    for tensor in tensors:
+        digest.update(b"none" if tensor is None else repr(tuple(tensor.shape)).encode())
+        if tensor is None:
+            continue
         digest.update(tensor.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
 
@@ -115,7 +126,7 @@ def rebuild(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> An
         sizes = dict(about["network"])
         with torch.device("meta"):
             network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
-    except (KeyError, TypeError, ValueError) as error:
+    except BAD_CONTENT as error:
         raise FormatError(f"{path.name} describes no model this version can build ({error}). The file is damaged.") from error
     wanted = {f"network.{name}": tuple(t.shape) for name, t in network.state_dict().items()}
     check_same(path, wanted, {name: tuple(t.shape) for name, t in tensors.items()})
@@ -142,16 +153,29 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
     metadata = {"anyorder": json.dumps({"format": FORMAT, **about})}
     if not path.parent.is_dir():
         raise InputError(f"Cannot write {path.name}: its folder {path.parent} does not exist. Make it first.")
+    if path.is_dir():
+        raise InputError(f"Cannot write {path.name}: it is a folder. Name a file.")
+    wrong = [name for name, t in tensors.items() if t.dtype != torch.float32 or not t.isfinite().all()]
+    if wrong:
+        raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 numbers.")
+    path = path.resolve()
     handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
     os.close(handle)
     try:
         save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, beside, metadata)
+        os.chmod(beside, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask())
         with open(beside, "rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
     except BaseException:
         Path(beside).unlink(missing_ok=True)
         raise
+
+
+def current_umask() -> int:
+    umask = os.umask(0)
+    os.umask(umask)
+    return umask
 
 
 def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -186,7 +210,7 @@ def check_container(path: Path) -> None:
         try:
             header = json.loads(file.read(length))
             ends = [int(item["data_offsets"][1]) for name, item in header.items() if name != "__metadata__"]
-        except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError) as error:
+        except BAD_CONTENT as error:
             raise FormatError(f"{path.name} is not an anyorder file: its header cannot be read ({error}).") from error
     wanted = 8 + length + max(ends, default=0)
     if size < wanted:
@@ -202,7 +226,7 @@ def check_about(path: Path, metadata: dict[str, str], kind: str) -> dict[str, An
         about = json.loads(metadata["anyorder"])
         version = int(about["format"])
         found = str(about["kind"])
-    except (KeyError, ValueError, TypeError) as error:
+    except BAD_CONTENT as error:
         raise FormatError(f"{path.name} is a safetensors file, but not one of anyorder's: its description is missing.") from error
     if version > FORMAT:
         raise FormatError(f"{path.name} has format {version}; this version reads up to {FORMAT}. Upgrade anyorder.")

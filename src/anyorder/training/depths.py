@@ -15,11 +15,10 @@ Counts = Int[Tensor, "batch 1"]
 
 
 class Stopped(NamedTuple):
-    """Where each row stops: targets done, targets revealed next, the step's number, and what makes the loss the path's nats."""
+    """Where each row stops: targets done, targets revealed next, and what makes the loss the path's nats."""
 
     done: Counts
     size: Counts
-    number: Counts
     factor: Shaped[Tensor, "batch 1"]
 
 
@@ -41,7 +40,7 @@ class AnyStep(Depth):
     def stop(self, question: Question, rng: Generator) -> Stopped:
         u = stratified(len(question), rng).unsqueeze(-1)
         stop = self.blocks.step(question.count, u)
-        return Stopped(stop.done, stop.size, stop.number, stop.steps)
+        return Stopped(stop.done, stop.size, stop.steps)
 
 
 @final
@@ -53,20 +52,19 @@ class RandomTime(Depth):
         time = 1 - stratified(len(question), rng).unsqueeze(-1)
         count = question.count
         left = torch.binomial(count.double(), time, generator=rng).long()
-        return Stopped(count - left, left.clamp(max=1), count - left, left / time)
+        return Stopped(count - left, left.clamp(max=1), left / time)
 
 
 @final
 @dataclass(frozen=True)
 class DeeperStep(Depth):
-    r"""A step with e variables known is 1 + e times as likely: cardinality reweighting inside a path.
+    r"""A step with s targets done is 1 + s times as likely: cardinality reweighting inside a path that begins with nothing.
 
-    With a = 1 + number given, the first k steps hold :math:`k a + k (k - 1) / 2` of the mass; u is sought in that.
+    The first k steps hold :math:`k (k + 1) / 2` of the mass; u is sought in that.
     """
 
     def stop(self, question: Question, rng: Generator) -> Stopped:
         count = question.count
-        a = 1.0 + question.given.sum(-1, keepdim=True).double()
-        mass = stratified(len(question), rng).unsqueeze(-1) * (count * a + count * (count - 1) / 2)
-        done = ((0.5 - a + ((a - 0.5) ** 2 + 2 * mass).sqrt()).floor().long()).minimum((count - 1).clamp(min=0))
-        return Stopped(done, count.clamp(max=1), done, count)
+        mass = stratified(len(question), rng).unsqueeze(-1) * (count * (count + 1) / 2)
+        done = ((0.25 + 2 * mass).sqrt() - 0.5).floor().long().minimum((count - 1).clamp(min=0))
+        return Stopped(done, count.clamp(max=1), count)

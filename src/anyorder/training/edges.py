@@ -16,9 +16,9 @@ from torch import Generator
 from ..errors import InputError
 from ..model import Context
 from ..schema import Mask
-from ..subsets import AnySize, Blocks, CanonicalOrder, Everything, OneByOne, Order, Questions, RandomOrder
-from ..subsets.draws import pick
-from .depths import AnyStep, DeeperStep, Depth, RandomTime, Stopped
+from ..subsets import AnySize, Blocks, CanonicalOrder, Everything, OneByOne, Order, Questions, RandomOrder, mode_and_step
+from ..subsets.draws import check_weights, pick
+from .depths import AnyStep, DeeperStep, Depth, RandomTime
 from .weights import AllNextEdges, Draw, EveryHidden, MeanOfHidden, NextEdges, Weighing, Weights
 
 
@@ -61,16 +61,10 @@ class PathSampler(EdgeSampler):
         done = self.order.prefix(question, stopped.done, rng)
         given = question.given | done
         weight = self.weigh(Draw(self.questions, self.order, present, question, done, given, stopped))
-        return Edges(given, weight.float(), self._context(stopped))
+        return Edges(given, weight.float(), None if self.mode is None else mode_and_step(self.mode, given))
 
     def nats(self) -> EdgeSampler:
         return replace(self, weigh=NextEdges())
-
-    def _context(self, stopped: Stopped) -> Context | None:
-        if self.mode is None:
-            return None
-        step = stopped.number.squeeze(-1)
-        return torch.stack([torch.full_like(step, self.mode), step], dim=-1)
 
 
 # Laws made of laws
@@ -128,6 +122,9 @@ class MixtureOfSamplers(EdgeSampler):
 
     samplers: Sequence[EdgeSampler]
     weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        check_weights("The mixture", len(self.samplers), self.weights)
 
     def sample(self, present: Mask, rng: Generator) -> Edges:
         chosen = pick(self.weights or (1.0,) * len(self.samplers), len(present), rng)

@@ -77,26 +77,26 @@ def fit(
     model.schema.check(x, present)
     if not present.any():
         raise InputError(f"There is nothing to learn from: none of the {x.numel()} cells of x is present.")
-    device = choose_device(recipe.device)
+    device, home = choose_device(recipe.device), next(model.parameters()).device
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
     train, held_out = split(rows, recipe)
     run = Run(model.to(device), train, held_out, recipe, started=time.monotonic())
     if checkpoint is not None:
-        run.attach(Path(checkpoint), fingerprint(rows.x, rows.present, recipe))
-    stopped: Literal["finished", "early", "interrupted"] = "finished"
+        run.attach(Path(checkpoint), fingerprint(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
+    stopped: Literal["finished", "early", "interrupted"]
     try:
         with threads_for(model, recipe.batch_size):
-            while run.step < recipe.steps:
+            while run.step < recipe.steps and run.worse < recipe.patience:
                 run.until_next_check(progress)
-                if run.worse >= recipe.patience:
-                    stopped = "early"
-                    break
+        stopped = "finished" if run.step == recipe.steps else "early"
     except KeyboardInterrupt:
         stopped = "interrupted"
-    model.load_state_dict(run.best)
-    return Fitted(model.eval(), run.history, stopped)
+    finally:
+        model.load_state_dict(run.best if run.history else run.averaged.state_dict())
+        model.eval().to(home)
+    return Fitted(model, run.history, stopped)
 
 
 @final
@@ -121,7 +121,7 @@ def split(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows]:
     if len(rows) < 10:
         return rows, rows
     shuffled = torch.randperm(len(rows), generator=Generator().manual_seed(recipe.seed)).to(rows.x.device)
-    count = max(1, min(round(recipe.held_out * len(rows)), 4096))
+    count = max(1, min(round(recipe.held_out * len(rows)), 4096, len(rows) - 1))
     return rows[shuffled[count:]], rows[shuffled[:count]]
 
 
@@ -223,13 +223,17 @@ class Run:
         self.best = state.best
         for p, name in self._named():
             self.optimizer.state[p] = {
-                "step": torch.tensor(float(state.step)),
+                "step": torch.tensor(float(state.step), device=p.device),
                 "exp_avg": state.first_moment[name].to(p.device),
                 "exp_avg_sq": state.second_moment[name].to(p.device),
             }
 
     def state(self) -> RunState:
-        adam = {name: self.optimizer.state[p] for p, name in self._named()}
+        # What has had no gradient yet has no moments: zeros stand for them.
+        adam = {
+            name: self.optimizer.state[p] or {key: torch.zeros_like(p) for key in ("exp_avg", "exp_avg_sq")}
+            for p, name in self._named()
+        }
         return RunState(
             identity=self.identity,
             step=self.step,
