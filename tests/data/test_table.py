@@ -190,3 +190,14 @@ def test_arrays_are_tables_too():
 def test_bad_tables_are_explained(act, message):
     with pytest.raises(InputError, match=message):
         act()
+
+
+@pytest.mark.parametrize("size", [1e-300, 1e-12, 1.0, 1e12, 1e300])
+def test_huge_and_tiny_numbers_keep_their_place(size):
+    values = np.array([1.0, 2.5, -3.25, 7.125, 0.5, 2.5]) * size
+    encoder = TableEncoder.learn(pd.DataFrame({"v": values}))
+    x, present = encoder.encode(pd.DataFrame({"v": values}))
+    assert present.all()
+    assert x.abs().max() < 10
+    back = np.array(encoder.columns[0].decode(x[:, 0].double().numpy()))
+    np.testing.assert_allclose(back, values, rtol=0, atol=1e-5 * 7 * size)

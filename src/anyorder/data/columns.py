@@ -102,7 +102,8 @@ class NumberColumn(Column):
 
     def decode(self, values: Cells) -> list[Any]:
         steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
-        cells = np.round(self.centre + steps * self.spacing, self.decimals)
+        cells = self.centre + steps * self.spacing
+        cells = np.round(cells, self.decimals) if self.decimals <= 15 else cells
         match self.unit:
             case "whole":
                 return [int(v) for v in cells]
@@ -118,14 +119,14 @@ class NumberColumn(Column):
         if np.isinf(values).any():
             cls(name, 0.0, 1.0, 1.0, 0).encode(series)
         values = values[~np.isnan(values)]
-        decimals, spacing, continuous = precision(values)
+        decimals, spacing, continuous = precision(values, 2e-7 if series.dtype == nw.Float32 else 1e-12)
         different = np.unique(values)
         if decimals == 0 and not continuous and (len(different) >= 8 or series.dtype == nw.Datetime):
             spacing = float(np.gcd.reduce(np.diff(different).astype(np.int64)))  # whole seconds, multiples of ten
-        scale = float(values.std()) or 1.0
+        scale = spread(values)
         spacing = max(spacing, scale * 1e-6)  # float32 tells no more apart
         centre = float(np.median(values))
-        centre = float(np.round(values.flat[np.abs(values - centre).argmin()], decimals))
+        centre = float(values[np.abs(values - centre).argmin()])  # a value of the lattice
         unit = "number"
         if series.dtype.is_integer():
             unit = "whole"
@@ -150,16 +151,26 @@ def read_numbers(series: "nw.Series[Any]") -> Cells:
     return values
 
 
-def precision(values: Cells) -> tuple[int, float, bool]:
-    """With how many decimals the values were written down, the spacing of their lattice, and whether none was found."""
-    top = np.abs(values).max()
+def precision(values: Cells, rounding: float = 1e-12) -> tuple[int, float, bool]:
+    """With how many decimals the values were written down, the spacing of their lattice, and whether none was found.
+
+    `rounding` is the relative error of the numbers themselves, as large as that of their data type.
+    """
+    top = float(np.abs(values).max())
     for decimals in range(9):
+        if top * 10.0**decimals >= 2**50:
+            break
         whole = values * 10.0**decimals
-        if top * 10.0**decimals < 2**50 and np.abs(whole - np.round(whole)).max() <= 1e-9 * max(1.0, top * 10.0**decimals):
+        if (np.abs(whole - np.round(whole)) <= np.minimum(rounding * np.abs(whole), 1e-3)).all():
             return decimals, 10.0**-decimals, False
-    scale = float(values.std()) or 1.0
-    decimals = int(np.clip(np.ceil(4 - np.log10(scale)), 0, 300))
-    return decimals, 10.0**-decimals, True
+    exponent = int(np.floor(np.log10(spread(values)) - 4))
+    return max(0, -exponent), 10.0**exponent, True
+
+
+def spread(values: Cells) -> float:
+    """The standard deviation, without overflow for huge numbers or underflow for tiny ones."""
+    top = np.abs(values).max() or 1.0
+    return float((values / top).std() * top) or float(top)
 
 
 def atoms_of(values: Cells, spacing: float) -> tuple[float, ...]:
@@ -170,7 +181,7 @@ def atoms_of(values: Cells, spacing: float) -> tuple[float, ...]:
     found, counts = np.unique(values, return_counts=True)
     often = counts >= max(3, len(values) / 500)
     if len(found) > 30:
-        reach = max(values.std() / 4, spacing)
+        reach = max(spread(values) / 4, spacing)
         near = np.searchsorted(np.sort(values), [found - reach, found + reach])
         often &= counts >= 3 * (near[1] - near[0]) / (2 * reach / spacing + 1)
     order = np.argsort(-counts[often], kind="stable")[:MOST_ATOMS]
