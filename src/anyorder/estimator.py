@@ -21,7 +21,7 @@ from .model import build_model
 from .schema import Recorded
 from .subsets import CanonicalOrder, Question, ask
 from .training import Check, Recipe, ardm, fit, load_model_and_more, mac_all_edges, mixture, save_model
-from .training.edges import EdgeSampler, PathSampler
+from .training.edges import EdgeSampler
 
 Frame = Any
 STEPS, ROWS_PER_CALL = 3000, 2048
@@ -264,5 +264,4 @@ def in_chunks(rows: int) -> Iterator[slice]:
 
 def table_law() -> EdgeSampler:
     """Half any subset, half the paths of marginal questions: good for conditionals and hardly worse for the joint."""
-    paths: PathSampler = mac_all_edges()
-    return mixture(ardm(), paths)
+    return mixture(ardm(), mac_all_edges())

@@ -293,16 +293,16 @@ def test_ctrl_c_before_the_first_check_keeps_what_was_learned(monkeypatch):
     _, x = joint_rows(60)
     model = build_model(SCHEMA, width=8, depth=1)
     before = weights_of(model).clone()
-    law = ardm()
-    law_sample, count = type(law).sample, iter(range(100))
+    module, count = sys.modules["anyorder.training.fit"], iter(range(100))
+    true_loss = module.edge_loss
 
-    def interrupted(self, present, rng):
+    def interrupted(*args):
         if next(count) == 5:
             raise KeyboardInterrupt
-        return law_sample(self, present, rng)
+        return true_loss(*args)
 
-    monkeypatch.setattr(type(law), "sample", interrupted)
-    fitted = fit(model, x, recipe=Recipe(law=law, steps=50, batch_size=16))
+    monkeypatch.setattr(module, "edge_loss", interrupted)
+    fitted = fit(model, x, recipe=Recipe(steps=50, batch_size=16))
     assert fitted.stopped == "interrupted"
     assert fitted.history == []
     assert not torch.equal(weights_of(model), before)
@@ -341,6 +341,25 @@ def test_the_parts_of_a_run(monkeypatch):
     run.score()
     assert scored[0][0] is run.averaged
     assert torch.equal(scored[0][1], held_out.x)
+
+
+def test_edges_drawn_for_many_steps_are_spread_over_every_batch():
+    module = sys.modules["anyorder.training.fit"]
+    present = torch.rand(100, 12, generator=seeded()) < 0.9
+    rows = module.Rows(present.float(), present, None)
+    recipe = Recipe(batch_size=24)
+    run = module.Run(build_model(Schema.repeat(Real(), 12), width=4, depth=0), rows, rows, recipe, started=0.0)
+    for step in range(400):
+        run.step = step
+        chosen, edges = run.next_batch()
+        assert not (edges.given & ~present[chosen]).any()  # every mask is made for its own row
+        depth = edges.given.sum(-1) / present[chosen].sum(-1)
+        assert 0.3 < depth.mean() < 0.62
+    again = module.Run(build_model(Schema.repeat(Real(), 12), width=4, depth=0), rows, rows, recipe, started=0.0)
+    again.step = step  # taken up in the middle of a draw
+    other, same = again.next_batch()
+    assert torch.equal(other, chosen)
+    assert torch.equal(same.given, edges.given)
 
 
 def test_held_out_rows_keep_their_labels():

@@ -92,11 +92,7 @@ class NumberColumn(Column):
 
     def encode(self, series: "nw.Series[Any]") -> Cells:
         values = read_numbers(series)
-        if np.isinf(values).any():
-            raise InputError(
-                f"Column {self.name!r} holds {int(np.isinf(values).sum())} infinite value(s). "
-                "Replace them by a number, or by NaN for a gap."
-            )
+        refuse_infinities(self.name, values)
         cells = np.round((values - self.centre) / self.spacing)
         return cells * (self.spacing / self.scale)
 
@@ -116,8 +112,7 @@ class NumberColumn(Column):
     @classmethod
     def learn(cls, name: str, series: "nw.Series[Any]") -> "NumberColumn":
         values = read_numbers(series)
-        if np.isinf(values).any():
-            cls(name, 0.0, 1.0, 1.0, 0).encode(series)
+        refuse_infinities(name, values)
         values = values[~np.isnan(values)]
         decimals, spacing, continuous = precision(values, 2e-7 if series.dtype == nw.Float32 else 1e-12)
         different = np.unique(values)
@@ -141,14 +136,21 @@ class NumberColumn(Column):
 def read_numbers(series: "nw.Series[Any]") -> Cells:
     """The column as float64 with NaN for gaps; days since 1970 for dates, milliseconds for instants."""
     if series.dtype == nw.Date:
-        milliseconds = [None if v is None else (v - EPOCH.date()).days for v in series.to_list()]
-        return np.array([np.nan if v is None else v for v in milliseconds], dtype=np.float64)
+        return np.array([np.nan if v is None else (v - EPOCH.date()).days for v in series.to_list()], dtype=np.float64)
     if series.dtype == nw.Datetime:
         series = series.dt.timestamp("ms")
     gaps = series.is_null().to_numpy()
     values = np.full(len(series), np.nan)
     values[~gaps] = series.drop_nulls().cast(nw.Float64).to_numpy()
     return values
+
+
+def refuse_infinities(name: str, values: Cells) -> None:
+    if np.isinf(values).any():
+        raise InputError(
+            f"Column {name!r} holds {int(np.isinf(values).sum())} infinite value(s). "
+            "Replace them by a number, or by NaN for a gap."
+        )
 
 
 def precision(values: Cells, rounding: float = 1e-12) -> tuple[int, float, bool]:

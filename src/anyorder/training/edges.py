@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import final
 
 import torch
-from torch import Generator
+from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..model import Context
@@ -30,6 +30,13 @@ class Edges:
     given: Mask
     weight: Weights
     context: Context | None = None
+
+    @classmethod
+    def none(cls) -> "Edges":
+        return cls(torch.zeros(0, 0, dtype=torch.bool), torch.zeros(0, 0))
+
+    def __getitem__(self, rows: Tensor | slice) -> "Edges":
+        return Edges(self.given[rows], self.weight[rows], None if self.context is None else self.context[rows])
 
 
 class EdgeSampler(ABC):
@@ -87,7 +94,7 @@ class Resampled(EdgeSampler):
         score = ((1.0 + pool.given.sum(-1)) * pool.weight.any(-1)).view(self.candidates, -1).T + 1e-30
         chosen = torch.multinomial(score, 1, generator=rng).squeeze(-1)
         rows = chosen * len(present) + torch.arange(len(present), device=present.device)
-        return Edges(pool.given[rows], pool.weight[rows], None if pool.context is None else pool.context[rows])
+        return pool[rows]
 
     def nats(self) -> EdgeSampler:
         return self.inner.nats()
