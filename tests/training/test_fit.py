@@ -224,6 +224,10 @@ def test_few_rows_and_empty_rows_are_enough():
         (lambda: fit(build_model(SCHEMA), torch.full((5, 3), torch.nan)), "nothing to learn from: none of the 15 cells"),
         (lambda: fit(build_model(SCHEMA), torch.zeros(5, 4)), r"x has shape \(5, 4\); expected .* 3 variables"),
         (lambda: fit(build_model(SCHEMA), torch.full((5, 3), 2.0)), r"of variable 'a' \(Category\(levels=2\)\) is no code"),
+        (
+            lambda: fit(build_model(SCHEMA, context=(2,)), torch.zeros(5, 3), context=torch.zeros(4, 1, dtype=torch.long)),
+            "`context` has 4 rows, x has 5",
+        ),
         (lambda: Recipe(steps=0), "steps=0; expected a positive number"),
         (lambda: Recipe(held_out=1.0), "expected fractions below 1"),
     ],

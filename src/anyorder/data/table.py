@@ -85,11 +85,6 @@ class TableEncoder:
         made = nw.from_dict(data, backend=backend)
         return made.to_numpy() if isinstance(like, np.ndarray) else made.to_native()
 
-    def log_spacing(self) -> Tensor:
-        """The logarithm of every column's spacing in its own unit, 0 for categories: log density = log mass - this."""
-        spacings = [np.log(c.spacing) if isinstance(c, NumberColumn) else 0.0 for c in self.columns]
-        return torch.tensor(spacings, dtype=torch.float32)
-
     def to_json(self) -> dict[str, Any]:
         return {
             "columns": [column.to_json() for column in self.columns],

@@ -102,7 +102,7 @@ class AnySize(Questions):
     favour_large: bool = False
 
     def sample(self, present: Mask, rng: Generator) -> Question:
-        # 24 random bits a cell are enough here: the law of the sizes is off by less than 1e-6.
+        # With 24 random bits a cell two keys may tie for the least: in fewer than D / 2**24 of the rows one too many is in.
         keys = torch.rand(present.shape, generator=rng, device=rng.device)
         if not all_true(present):
             keys.masked_fill_(~present, 2.0)

@@ -66,7 +66,7 @@ def fit(
     x: Values,
     present: Mask | None = None,
     recipe: Recipe = Recipe(),
-    context: Context | None = None,
+    context: Tensor | None = None,
     progress: Callable[[Check], None] | None = None,
     checkpoint: str | Path | None = None,
 ) -> Fitted:
@@ -79,6 +79,8 @@ def fit(
     model.schema.check(x, present)
     if not present.any():
         raise InputError(f"There is nothing to learn from: none of the {x.numel()} cells of x is present.")
+    if context is not None and len(context) != len(x):
+        raise InputError(f"`context` has {len(context)} rows, x has {len(x)}; expected one row of codes for every row of x.")
     device, home = choose_device(recipe.device), next(model.parameters()).device
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
