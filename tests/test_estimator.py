@@ -9,7 +9,7 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from anyorder import AnyOrder, FormatError, InputError, Schema, build_model, save_model
+from anyorder import AnyOrder, Between, FormatError, InputError, OneOf, Schema, build_model, save_model
 from anyorder.schema import Real
 
 
@@ -119,7 +119,7 @@ def test_scikit_learn_conventions():
     assert polars.dtypes == [pl.Int64, pl.String]
     checks = []
     AnyOrder(effort=0.01, callback=checks.append).fit(array)
-    assert checks[-1].steps == 30
+    assert checks[-1].step == checks[-1].steps == 20
 
 
 def test_training_leaves_the_number_of_threads_alone():
@@ -135,8 +135,12 @@ def test_training_leaves_the_number_of_threads_alone():
         (lambda m: AnyOrder(effort=0.0).fit(np.eye(3)), InputError, r"effort=0\.0"),
         (lambda m: m.predict(people(3)[0], "incom"), InputError, "Did you mean 'income'"),
         (lambda m: m.predict_proba(people(3)[0], "income"), InputError, "'income' is a number and has no levels"),
-        (lambda m: m.sample(1, given={"city": "Paris"}), InputError, "city='Paris' is no value of column 'city'; its levels are"),
-        (lambda m: m.conditional({"age": 3}, "city").mean(), InputError, "is a category and has no mean"),
+        (
+            lambda m: m.sample(1, given={"city": "Paris"}),
+            InputError,
+            "'Paris' is no value of column 'city', which is one of 'Bern', 'Oslo'",
+        ),
+        (lambda m: m.conditional({"age": 3}, "city").mean(), InputError, "is a category: mean\\(\\) needs a number"),
         (lambda m: m.conditional({"age": 3}, "income").pmf(), InputError, "is a number: use quantile"),
         (lambda m: m.conditional({"age": 3}, "income").quantile(2.0), InputError, "q=2.0; expected a number between 0 and 1"),
         (lambda m: m.score_samples(people(3)[0], target=["age"], given=["age"]), InputError, "share 1 variable"),
@@ -145,3 +149,66 @@ def test_training_leaves_the_number_of_threads_alone():
 def test_bad_requests_are_explained(fitted, act, error, message):
     with pytest.raises(error, match=message):
         act(fitted)
+
+
+def test_ranges_and_sets_as_evidence(fitted):
+    drawn = fitted.sample(200, given={"income": Between(40, 60), "city": OneOf(("Oslo", "Rome"))})
+    assert drawn["income"].between(40, 60).all()
+    assert set(drawn["city"]) <= {"Oslo", "Rome"}
+    assert (drawn["city"] == "Oslo").mean() > 0.8
+    rich = fitted.conditional({"income": Between(70, None)}, "city")
+    assert rich.mode() == "Bern"
+    assert sum(rich.pmf().values()) == pytest.approx(1, abs=1e-5)
+    mixed = fitted.conditional({"city": OneOf(("Rome", "Bern"))}, "income")
+    assert mixed.quantile(0.1) < 30
+    assert mixed.quantile(0.9) > 70
+    assert mixed.cdf(50) == pytest.approx(sum(p for _, high, p in mixed.bins(20) if high <= 50), abs=0.06)
+    one = fitted.conditional({"city": OneOf(("Rome",))}, "income")
+    assert one.interval() == fitted.conditional({"city": "Rome"}, "income").interval()
+
+
+def test_the_answer_in_numbers(fitted):
+    answer = fitted.conditional({"city": "Rome"}, "age")
+    ages = range(-200, 300)
+    mass = np.array([answer.prob(age) for age in ages])
+    assert mass.sum() == pytest.approx(1, abs=1e-4)
+    assert answer.cdf(40) == pytest.approx(mass[: 240 + 1].sum(), abs=1e-4)
+    bins = answer.bins(8)
+    assert sum(p for _, _, p in bins) == pytest.approx(1, abs=1e-6)
+    for low, high, p in bins[1:-1]:
+        assert p == pytest.approx(mass[int(200 + low) : int(200 + high)].sum(), abs=1e-4)
+        assert (low % 5, high % 5) == (0, 0)
+
+
+def test_intervals_hold_the_gaps(fitted):
+    _, table = people(60, seed=8)
+    low, high = fitted.intervals(table, 0.8)
+    gaps = table["income"].isna()
+    assert (low["income"] <= high["income"]).all()
+    assert low["income"][~gaps].equals(table["income"][~gaps])
+    assert low["city"].isna().equals(table["city"].isna())
+    for row in table.index[gaps][:3]:
+        known = {name: value for name, value in table.drop(columns="id").loc[row].items() if not pd.isna(value)}
+        assert (low["income"][row], high["income"][row]) == fitted.conditional(known, "income").interval(0.8)
+    with pytest.raises(InputError, match="level=2"):
+        fitted.intervals(table, 2.0)
+
+
+def test_orders_agree_more_or_less(fitted):
+    found = fitted.consistency(people(30, seed=9)[0])
+    assert found.log_probs.shape == (4, 30)
+    assert 0 < found.spread < 1
+
+
+def test_rows_are_kept_only_if_allowed(fitted, tmp_path):
+    _, table = people(60, seed=3)
+    private = AnyOrder(effort=0.01, keep_rows=False).fit(table)
+    assert private.keeps_rows_ == 0
+    assert fitted.keeps_rows_ > 0
+    private.save(tmp_path / "private.ao")
+    assert AnyOrder.load(tmp_path / "private.ao").keeps_rows_ == 0
+    fitted.save(tmp_path / "rows.ao")
+    loaded = AnyOrder.load(tmp_path / "rows.ao")
+    assert loaded.keeps_rows_ == fitted.keeps_rows_
+    assert [c.held_out_nats for c in loaded.history_] == [c.held_out_nats for c in fitted.history_]
+    assert loaded.about_ == fitted.about_

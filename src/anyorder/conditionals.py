@@ -1,29 +1,41 @@
 """The laws of all variables of every row, each alone, given what is known: what a model's `forward` returns."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import Any, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from .heads import Law
+from .heads import DiscreteLaw, Law
 from .schema import Mask, Values
+
+Some = Any  # what selects cells of (batch, part): `...`, a mask, or (slice(None), place)
+
+
+@dataclass(frozen=True)
+class Laws(ABC):
+    """The laws of some of the variables, all of the same kind, in every row."""
+
+    index: Int[Tensor, " part"]
+
+    @abstractmethod
+    def at(self, cells: Some) -> Law:
+        """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many."""
 
 
 @final
 @dataclass(frozen=True)
-class Part:
-    """Some of the variables, all with the same kind of law."""
+class Part(Laws):
+    """Laws made by a head from numbers."""
 
-    index: Int[Tensor, " part"]
     head: Callable[[Tensor], Law]
     params: Float[Tensor, "batch part width"]
 
-    @property
-    def law(self) -> Law:
-        return self.head(self.params)
+    def at(self, cells: Some) -> Law:
+        return self.head(self.params[cells])
 
 
 @final
@@ -31,31 +43,43 @@ class Part:
 class Conditionals:
     """p(x_i | x_given) for every row and every variable i. Every method answers for all variables at once."""
 
-    parts: Sequence[Part]
+    parts: Sequence[Laws]
 
     def log_prob(self, x: Values, at: Mask | None = None) -> Values:
         """Log density (real) or log probability (codes) of each value alone; only where `at`, if given, and 0 elsewhere."""
         if at is None:
-            return self._each(lambda part: part.law.log_prob(x[:, part.index]))
+            return self._each(lambda part: part.at(...).log_prob(x[:, part.index]))
         return self._each(lambda part: _at(part, at, lambda law, cells: law.log_prob(x[:, part.index][cells])))
 
-    def sample(self, rng: Generator, temperature: float = 1.0) -> Values:
-        """Each variable drawn from its own law, independently of the others."""
-        return self._each(lambda part: _tempered(part.law, temperature).sample(rng))
+    def sample(self, rng: Generator, temperature: float = 1.0, at: Mask | None = None) -> Values:
+        """Each variable drawn from its own law, independently of the others; only where `at`, if given, and 0 elsewhere."""
+        if at is None:
+            return self._each(lambda part: _tempered(part.at(...), temperature).sample(rng))
+        return self._each(lambda part: _at(part, at, lambda law, cells: _tempered(law, temperature).sample(rng)))
 
     def cdf(self, x: Values) -> Values:
-        return self._each(lambda part: part.law.cdf(x[:, part.index]))
+        return self._each(lambda part: part.at(...).cdf(x[:, part.index]))
 
-    def quantile(self, q: Values) -> Values:
-        return self._each(lambda part: part.law.quantile(q[:, part.index]))
+    def quantile(self, q: Values, at: Mask | None = None) -> Values:
+        """Of each variable alone; only where `at`, if given, and 0 elsewhere."""
+        if at is None:
+            return self._each(lambda part: part.at(...).quantile(q[:, part.index]))
+        return self._each(lambda part: _at(part, at, lambda law, cells: law.quantile(q[:, part.index][cells])))
 
-    def mean(self) -> Values:
-        return self._each(lambda part: part.law.mean())
+    def mean(self, at: Mask | None = None) -> Values:
+        """Of each variable alone; only where `at`, if given, and 0 elsewhere."""
+        if at is None:
+            return self._each(lambda part: part.at(...).mean())
+        return self._each(lambda part: _at(part, at, lambda law, cells: law.mean()))
+
+    def best(self, at: Mask) -> Values:
+        """The best single guess where `at`, and 0 elsewhere: the mean of a number, the likeliest code."""
+        return self._each(lambda part: _at(part, at, lambda law, cells: _best(law)))
 
     def entropy(self, at: Mask | None = None) -> Values:
         """In nats, row by row and variable by variable; only where `at`, if given, and 0 elsewhere."""
         if at is None:
-            return self._each(lambda part: part.law.entropy())
+            return self._each(lambda part: part.at(...).entropy())
         return self._each(lambda part: _at(part, at, lambda law, cells: law.entropy()))
 
     def law(self, variable: int) -> Law:
@@ -63,10 +87,10 @@ class Conditionals:
         for part in self.parts:
             place = (part.index == variable).nonzero()
             if len(place):
-                return part.head(part.params[:, int(place[0, 0])])
+                return part.at((slice(None), int(place[0, 0])))
         raise IndexError(f"there is no variable number {variable}")
 
-    def _each(self, answer: Callable[[Part], Tensor]) -> Values:
+    def _each(self, answer: Callable[[Laws], Tensor]) -> Values:
         if len(self.parts) == 1 and _is_everything(self.parts[0].index):
             return answer(self.parts[0])
         answers = [answer(part) for part in self.parts]
@@ -74,13 +98,16 @@ class Conditionals:
         return torch.cat(answers, dim=-1)[:, places.argsort()]
 
 
-def _at(part: Part, at: Mask, answer: Callable[[Law, Tensor], Tensor]) -> Float[Tensor, "batch part"]:
-    """Only the wanted cells' laws are made: a path asks for one variable of many."""
+def _at(part: Laws, at: Mask, answer: Callable[[Law, Tensor], Tensor]) -> Float[Tensor, "batch part"]:
     cells = at[:, part.index]
-    found = answer(part.head(part.params[cells]), cells)
+    found = answer(part.at(cells), cells)
     out = torch.zeros(cells.shape, dtype=found.dtype, device=found.device)
     out[cells] = found
     return out
+
+
+def _best(law: Law) -> Tensor:
+    return law.pmf().argmax(-1).float() if isinstance(law, DiscreteLaw) else law.mean()
 
 
 def _tempered(law: Law, temperature: float) -> Law:

@@ -1,8 +1,9 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 import torch
@@ -11,20 +12,22 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
-from .data import TableEncoder
+from .answers import Anomalies, Answer, Consistency
+from .blend import Blend
+from .data import Between, OneOf, TableEncoder
 from .data.columns import CategoryColumn, NumberColumn
-from .data.table import as_frame
+from .data.table import as_frame, encode_value
 from .errors import FormatError, InputError
-from .heads import DiscreteLaw, Law, RecordedNumber, default_head
-from .inference import fixed_orders, mixture_log_prob, path_terms, sample, seeded
-from .model import build_model
-from .schema import Recorded
+from .heads import DiscreteLaw
+from .inference import Allowed, Interval, Members, fixed_orders, mixture_log_prob, path_terms, sample, seeded, within
+from .memory import Memory
 from .subsets import CanonicalOrder, Question, ask
-from .training import Check, Recipe, ardm, fit, load_model_and_more, mac_all_edges, mixture, save_model
-from .training.edges import EdgeSampler
+from .tables import fit_table
+from .training import Check, load_model_and_more, save_model
 
 Frame = Any
-STEPS, ROWS_PER_CALL = 3000, 2048
+ROWS_PER_CALL = 512
+PARTICLES = 512  # rows in which evidence that leaves a value open is given values
 
 
 @final
@@ -36,6 +39,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     effort: how long to train; 1 is a fraction of a minute on a small table, more is slower and better.
     orders: how many fixed orders are mixed when scoring.
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
+    keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model
+        that keeps rows shows them to whoever gets its file, so say False if they are private.
     callback: called at every check of the training with the state of the run.
     random_state: seed of everything random.
     device: where to compute; "auto" takes an accelerator if there is one.
@@ -46,6 +51,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         effort: float = 1.0,
         orders: int = 4,
         kinds: Mapping[str, str] | None = None,
+        keep_rows: bool = True,
         callback: Callable[[Check], None] | None = None,
         random_state: int = 0,
         device: str = "auto",
@@ -53,11 +59,12 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.effort = effort
         self.orders = orders
         self.kinds = kinds
+        self.keep_rows = keep_rows
         self.callback = callback
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Frame, y: None = None) -> "AnyOrder":
+    def fit(self, X: Frame, y: Any = None) -> "AnyOrder":
         """Learn the table as it is: gaps, categories, dates, integers."""
         if not self.effort > 0 or self.orders < 1:
             raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
@@ -67,14 +74,19 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.feature_names_in_ = np.array(self.encoder_.names, dtype=object)
         self.like_ = as_frame(X).head(0).to_native() if not isinstance(X, np.ndarray) else X[:0]
         x, present = self.encoder_.encode(X)
-        room = max([len(v.domain.atoms) for v in self.schema_ if isinstance(v.domain, Recorded)], default=0)
-        heads = [RecordedNumber(room) if isinstance(v.domain, Recorded) else default_head(v.domain) for v in self.schema_]
-        model = build_model(self.schema_, heads, seed=self.random_state)
-        steps = max(1, round(STEPS * self.effort))
-        recipe = Recipe(law=table_law(), steps=steps, check_every=max(1, steps // 30), seed=self.random_state, device=self.device)
-        fitted = fit(model, x, present, recipe, progress=self.callback)
+        fitted = fit_table(
+            self.schema_, x, present, self.effort, self.keep_rows, self.random_state, self.device, progress=self.callback
+        )
         self.model_, self.history_ = fitted.model.cpu(), fitted.history
+        self.about_ = {"rows": len(x), "effort": self.effort}
         return self
+
+    @property
+    def keeps_rows_(self) -> int:
+        """How many training rows the model holds, and its file will hold."""
+        check_is_fitted(self)
+        members = self.model_.members() if isinstance(self.model_, Blend) else [self.model_]
+        return sum(len(member.rows) for member in members if isinstance(member, Memory))
 
     def score_samples(self, X: Frame, target: Iterable[str] | None = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised."""
@@ -82,7 +94,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         question = ask(self.schema_, present, target, given)
         return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy()
 
-    def score(self, X: Frame, y: None = None) -> float:
+    def score(self, X: Frame, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
@@ -93,6 +105,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def impute(self, X: Frame, draws: int = 20) -> list[Frame]:
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
+        if draws < 1:
+            raise InputError(f"impute got draws={draws}; expected at least 1.")
         x, present = self._encode(X)
         filled = x.repeat(draws, 1, 1)  # (draw, row, variable)
         holes = (~present).any(-1).nonzero().squeeze(-1)
@@ -103,26 +117,54 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             filled[:, rows] = drawn.unflatten(0, (draws, len(rows)))
         return [self.encoder_.fill(X, one, ~present) for one in filled]
 
+    def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
+        """Two tables in which the gaps of number columns hold the ends of an interval that has `level` of the probability.
+
+        The ends are exact quantiles of the law of each cell given the rest of its row. Gaps of categories stay gaps.
+        """
+        if not 0 < level < 1:
+            raise InputError(f"intervals got level={level}; expected a number between 0 and 1, such as 0.9.")
+        x, present = self._encode(X)
+        numbers = torch.tensor([isinstance(column, NumberColumn) for column in self.encoder_.columns])
+        ends = [torch.empty_like(x), torch.empty_like(x)]
+        for rows in gaps_in_chunks(present):
+            cells = ~present[rows] & numbers
+            with torch.no_grad():
+                laws = self.model_(x[rows], present[rows])
+                for end, q in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
+                    end[rows] = laws.quantile(torch.full(cells.shape, q), at=cells)
+        low, high = (self.encoder_.fill(X, end, ~present & numbers) for end in ends)
+        return low, high
+
     def sample(self, n: int = 1, given: Mapping[str, Any] | None = None) -> Frame:
-        """New rows, given the values of some columns."""
+        """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in."""
         check_is_fitted(self)
-        x, known = self._row(given or {})
-        x, known = x.expand(n, -1), known.expand(n, -1)
-        drawn = sample(self.model_, x, Question(known, ~known), seeded(self.random_state))
+        if n < 0:
+            raise InputError(f"sample got n={n}; expected a number of rows.")
+        x, known, open_ = self._evidence(given or {})
+        rng = seeded(self.random_state)
+        x, known = x.repeat(n, 1), known.repeat(n, 1)
+        if open_ and n:
+            x, known = self._within(x[:1], known[:1], open_, n, rng)
+        drawn = sample(self.model_, x, Question(known, ~known), rng)
         return self.encoder_.frame(drawn, self.like_)
 
-    def conditional(self, row: Mapping[str, Any], target: str) -> "Answer":
-        """The law of one column given the other values of a row."""
+    def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
+        """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         check_is_fitted(self)
         place = self.schema_.index(target)
-        x, known = self._row({name: value for name, value in row.items() if name != target})
+        x, known, open_ = self._evidence({name: value for name, value in row.items() if name != target})
+        weight = torch.ones(1)
+        if open_:
+            x, known = x.repeat(PARTICLES, 1), known.repeat(PARTICLES, 1)
+            x, known, weight, _ = within(self.model_, x, known, open_, seeded(self.random_state))
         with torch.no_grad():
-            return Answer(self.model_(x, known).law(place), self.encoder_.columns[place])
+            return Answer(self.model_(x, known).law(place), weight.float(), self.encoder_.columns[place])
 
-    def predict(self, X: Frame, target: str) -> list[Any]:
-        """The best guess of one column given all others: the mean of a number, the likeliest category."""
+    def predict(self, X: Frame, target: str | None = None) -> NDArray[Any]:
+        """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category."""
         place, x, known = self._all_but(X, target)
-        return self.encoder_.columns[place].decode(self._best_guess(x, known)[:, place].double().numpy())
+        return np.array(self.encoder_.columns[place].decode(self._best_guess(x, known)[:, place].double().numpy()))
 
     def predict_proba(self, X: Frame, target: str) -> NDArray[np.float64]:
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""
@@ -153,10 +195,20 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 cells[:, i] = torch.where(alone, -terms, torch.nan)[:, i].numpy()
         return Anomalies(rows, cells, [column.name for column in self.encoder_.columns])
 
+    def consistency(self, X: Frame) -> Consistency:
+        """How much the log-probability of every row varies with the order its columns are visited in.
+
+        Any-order models are trained, not forced, to agree between orders; `spread` says how far apart they are.
+        """
+        x, present = self._encode(X)
+        terms = path_terms(self.model_, x, Question.joint(present), self._orders())
+        return Consistency(terms.sum(-1).double().numpy())
+
     def save(self, path: str | Path) -> None:
-        """The whole model in one file."""
+        """The whole model in one file; the same table and seed give the same bytes, so times are not in it."""
         check_is_fitted(self)
-        save_model(self.model_, path, table=self.encoder_.to_json(), orders=self.orders)
+        history = [list(check._replace(seconds=0.0)) for check in self.history_]
+        save_model(self.model_, path, table=self.encoder_.to_json(), orders=self.orders, history=history, fit=self.about_)
 
     @classmethod
     def load(cls, path: str | Path) -> "AnyOrder":
@@ -166,7 +218,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise FormatError(f"{Path(path).name} holds a model, but not one of a table.")
         face = cls(orders=int(about.get("orders", 4)))
         face.encoder_ = TableEncoder.from_json(about["table"])
-        face.schema_, face.model_, face.history_ = model.schema, model, []
+        face.schema_, face.model_ = model.schema, model
+        face.history_, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
         face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
         face.like_ = as_frame(np.zeros((0, len(face.encoder_.names)))).to_native()
         return face
@@ -175,6 +228,11 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.feature_names_in_
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
+        return tags
+
     def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
         check_is_fitted(self)
         return self.encoder_.encode(X)
@@ -182,86 +240,63 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def _orders(self) -> list[CanonicalOrder]:
         return fixed_orders(len(self.schema_), self.orders)
 
-    def _all_but(self, X: Frame, target: str) -> tuple[int, Tensor, Tensor]:
+    def _all_but(self, X: Frame, target: str | None) -> tuple[int, Tensor, Tensor]:
         x, present = self._encode(X)
-        place = self.schema_.index(target)
+        place = len(self.schema_) - 1 if target is None else self.schema_.index(target)
         known = present.clone()
         known[:, place] = False
         return place, x, known
 
-    def _row(self, values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """One row of known values, the rest unknown."""
+    def _evidence(self, values: Mapping[str, Any]) -> tuple[Tensor, Tensor, dict[int, Allowed]]:
+        """One row of known values, the rest unknown; and what is known only to lie in a range or a set."""
         x = torch.full((1, len(self.schema_)), torch.nan)
+        open_: dict[int, Allowed] = {}
         for name, value in values.items():
             place = self.schema_.index(name)
             column = self.encoder_.columns[place]
-            frame = as_frame(np.array([[value]], dtype=object if isinstance(column, CategoryColumn) else None))
-            x[0, place] = float(column.encode(frame["x0"])[0])
-            if torch.isnan(x[0, place]):
-                known = f"its levels are {list(column.levels)}" if isinstance(column, CategoryColumn) else "expected a number"
-                raise InputError(f"{name}={value!r} is no value of column {name!r}; {known}.")
-        return x, x.isfinite()
+            if isinstance(value, Between):
+                if not isinstance(column, NumberColumn):
+                    raise InputError(f"Column {name!r} is a category and has no ranges. Use OneOf((...)).")
+                low = -1e38 if value.low is None else encode_value(column, value.low, np.ceil)
+                high = 1e38 if value.high is None else encode_value(column, value.high, np.floor)
+                if low > high:
+                    raise InputError(
+                        f"No value of column {name!r} lies in {value}: they are written in steps of {column.spacing:g}."
+                    )
+                open_[place] = Interval(low, high)
+            elif isinstance(value, OneOf):
+                open_[place] = Members(tuple(dict.fromkeys(encode_value(column, one) for one in value.values)))
+            else:
+                x[0, place] = encode_value(column, value)
+        return x, x.isfinite(), open_
+
+    def _within(self, x: Tensor, known: Tensor, open_: dict[int, Allowed], n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
+        """`n` rows in which the open evidence has values."""
+        many = n if len(open_) == 1 else max(8 * n, PARTICLES)
+        particles = within(self.model_, x.repeat(many, 1), known.repeat(many, 1), open_, rng)
+        if particles.effective < min(n, 100) / 2:
+            warnings.warn(
+                f"The ranges and sets given are so unlikely together that {many} tries are worth only "
+                f"{particles.effective:.0f} rows: many of the {n} rows will repeat values.",
+                stacklevel=3,
+            )
+        chosen = particles.x if len(open_) == 1 else particles.resampled(n, rng)
+        return chosen, particles.given[:n]
 
     @torch.no_grad()
     def _best_guess(self, x: Tensor, known: Tensor) -> Tensor:
         """Means of numbers and likeliest categories, given what is known."""
-        out = torch.empty_like(x)
-        codes = [i for i, column in enumerate(self.encoder_.columns) if isinstance(column, CategoryColumn)]
-        for rows in in_chunks(len(x)):
-            laws = self.model_(x[rows], known[rows])
-            out[rows] = laws.mean()
-            for i in codes:
-                law = laws.law(i)
-                out[rows, i] = law.log_pmf().argmax(-1).float() if isinstance(law, DiscreteLaw) else out[rows, i]
+        out = x.clone()
+        for rows in gaps_in_chunks(known):
+            out[rows] = self.model_(x[rows], known[rows]).best(at=~known[rows])
         return out
 
 
-class Anomalies(NamedTuple):
-    """Nats of surprise: per row, and per cell given the rest of its row (NaN for gaps)."""
-
-    rows: NDArray[np.float64]
-    cells: NDArray[np.float64]
-    columns: list[str]
-
-
-class Answer(NamedTuple):
-    """The law of one cell, in the column's own unit."""
-
-    law: Law
-    column: Any
-
-    def mean(self) -> Any:
-        if not isinstance(self.column, NumberColumn):
-            raise InputError(f"Column {self.column.name!r} is a category and has no mean. Use mode() or pmf().")
-        return self.column.decode(self.law.mean().double().numpy())[0]
-
-    def mode(self) -> Any:
-        """The likeliest category."""
-        if not isinstance(self.law, DiscreteLaw):
-            return self.quantile(0.5)
-        return self.column.decode(self.law.log_pmf().argmax(-1).double().numpy())[0]
-
-    def pmf(self) -> dict[Any, float]:
-        """The probability of every category."""
-        if not isinstance(self.law, DiscreteLaw):
-            raise InputError(f"Column {self.column.name!r} is a number: use quantile(q) or interval(0.9).")
-        return dict(zip(self.column.levels, self.law.pmf()[0].tolist(), strict=False))
-
-    def quantile(self, q: float) -> Any:
-        if not 0 < q < 1:
-            raise InputError(f"quantile got q={q}; expected a number between 0 and 1.")
-        return self.column.decode(self.law.quantile(torch.full((1,), q)).double().numpy())[0]
-
-    def interval(self, level: float = 0.9) -> tuple[Any, Any]:
-        """The middle `level` of the probability."""
-        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+def gaps_in_chunks(known: Tensor) -> Iterator[Tensor]:
+    """The rows with gaps, some at a time."""
+    yield from (rows for rows in (~known).any(-1).nonzero().squeeze(-1).split(ROWS_PER_CALL) if len(rows))
 
 
 def in_chunks(rows: int) -> Iterator[slice]:
     for start in range(0, max(rows, 1), ROWS_PER_CALL):
         yield slice(start, start + ROWS_PER_CALL)
-
-
-def table_law() -> EdgeSampler:
-    """Half any subset, half the paths of marginal questions: good for conditionals and hardly worse for the joint."""
-    return mixture(ardm(), mac_all_edges())

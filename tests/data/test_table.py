@@ -181,7 +181,7 @@ def test_arrays_are_tables_too():
         ),
         (
             lambda: TableEncoder.learn(np.ones((2, 2)) * [[1], [2]]).encode(np.ones((2, 3))),
-            "has 3 columns; the model was fitted on 2",
+            "X has 3 features, but AnyOrder is expecting 2 features",
         ),
     ],
 )

@@ -320,7 +320,7 @@ def test_the_parts_of_a_run(monkeypatch):
     label = torch.arange(40)[:, None]
     rows = module.Rows(x, torch.ones(40, 2, dtype=torch.bool), label)
     recipe = Recipe(steps=20, batch_size=12, learning_rate=0.01, average=0.7)
-    train, held_out = module.split(rows, recipe)
+    train, held_out = (rows[some] for some in module.split(rows.present, recipe))
     assert sorted([*train.context.flatten().tolist(), *held_out.context.flatten().tolist()]) == list(range(40))
     assert len(held_out) == 4
     model = build_model(Schema.of(a=Real(), b=Real()), width=8, depth=1, context=(40,))

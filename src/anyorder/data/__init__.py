@@ -1,5 +1,6 @@
-"""The world and (rows, variables) numbers: one file a kind of data."""
+"""From what people have to (rows, variables) numbers, and back."""
 
+from .evidence import Between, OneOf
 from .table import TableEncoder
 
-__all__ = ["TableEncoder"]
+__all__ = ["Between", "OneOf", "TableEncoder"]

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, final
 
@@ -37,6 +38,10 @@ class Column(ABC):
     def decode(self, values: Cells) -> list[Any]:
         """Model space to cells."""
 
+    @abstractmethod
+    def says(self) -> str:
+        """What its values are, for a message: 'which ...'."""
+
     def to_json(self) -> dict[str, Any]:
         return {"kind": self.kind, **asdict(self)}
 
@@ -56,6 +61,10 @@ class CategoryColumn(Column):
     def encode(self, series: "nw.Series[Any]") -> Cells:
         codes = {level: float(code) for code, level in enumerate(self.levels)}
         return np.array([codes.get(value, np.nan) for value in series.to_list()], dtype=np.float64)
+
+    def says(self) -> str:
+        shown = ", ".join(repr(level) for level in self.levels[:8])
+        return f"is one of {shown}{', ...' if len(self.levels) > 8 else ''}"
 
     def unseen(self, series: "nw.Series[Any]") -> set[Any]:
         """Values that are no level."""
@@ -96,6 +105,19 @@ class NumberColumn(Column):
         cells = np.round((values - self.centre) / self.spacing)
         return cells * (self.spacing / self.scale)
 
+    def place(self, number: float, to_whole: Callable[[Any], Any] = np.round) -> float:
+        """A plain number (days, milliseconds) in model space; what is just off a lattice point by rounding error is on it."""
+        steps = (number - self.centre) / self.spacing
+        near = np.round(steps)
+        return float((near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale))
+
+    def number(self, place: float) -> float:
+        """The plain number at a place in model space."""
+        return self.centre + place * self.scale
+
+    def says(self) -> str:
+        return {"day": "holds days", "instant": "holds instants"}.get(self.unit, "holds numbers")
+
     def decode(self, values: Cells) -> list[Any]:
         steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
         cells = self.centre + steps * self.spacing
@@ -129,7 +151,7 @@ class NumberColumn(Column):
             unit = "day"
         elif series.dtype == nw.Datetime:
             unit = "instant"
-        knots = np.unique(np.quantile(values, np.linspace(0, 1, KNOTS)))
+        knots = np.unique(np.round((np.quantile(values, np.linspace(0, 1, KNOTS)) - centre) / spacing)) * spacing + centre
         return cls(name, centre, scale, spacing, decimals, atoms_of(values, spacing), tuple(knots.tolist()), unit, continuous)
 
 

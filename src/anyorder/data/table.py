@@ -1,8 +1,9 @@
 """A table of any dataframe library and (rows, variables) numbers: kinds and precision found, gaps kept, dtypes restored."""
 
 import importlib.util
+import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -14,7 +15,7 @@ from torch import Tensor
 
 from ..errors import FormatError, InputError
 from ..schema import Schema, Variable
-from .columns import CategoryColumn, Cells, Column, NumberColumn, column_from_json, looks_like_text_or_names
+from .columns import CategoryColumn, Cells, Column, NumberColumn, column_from_json, looks_like_text_or_names, read_numbers
 
 Frame = Any  # a pandas, polars or pyarrow table, or a 2-D numpy array
 
@@ -44,8 +45,13 @@ class TableEncoder:
             else:
                 columns.append(learned)
         if not columns:
-            reasons = "; ".join(f"{name!r} {reason}" for name, reason in left_out.items()) or "it has no columns"
-            raise InputError(f"There is nothing to model in this table: {reasons}.")
+            if not left_out:
+                raise InputError(
+                    f"There is nothing to model: 0 feature(s) (shape=({len(frame)}, 0)) while a minimum of 1 is required."
+                )
+            few = f" It has only {len(frame)} sample{'s' if len(frame) != 1 else ''} (rows)." if len(frame) < 2 else ""
+            reasons = "; ".join(f"{name!r} {reason}" for name, reason in left_out.items())
+            raise InputError(f"There is nothing to model in this table: {reasons}.{few}")
         return cls(tuple(columns), left_out, tuple(frame.columns))
 
     @property
@@ -102,11 +108,20 @@ class TableEncoder:
 
 def as_frame(table: Frame, names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
     """Any dataframe behind one face; a numpy array gets the names it had in fit, or x0, x1, ..."""
-    if isinstance(table, np.ndarray):
+    if isinstance(table, list) or (
+        hasattr(table, "__array__") and not hasattr(table, "columns") and not hasattr(table, "column_names")
+    ):
+        table = np.asarray(table)
+        if table.dtype.kind == "c":
+            raise InputError(
+                "Complex data not supported: the array holds complex numbers. Give real and imaginary parts a column each."
+            )
         if table.ndim != 2:
-            raise InputError(f"The array has shape {table.shape}; expected two dimensions, (rows, columns). Use reshape.")
+            raise InputError(f"The array has shape {table.shape}; expected two dimensions, (rows, columns). Reshape your data.")
         if names and table.shape[1] != len(names):
-            raise InputError(f"The array has {table.shape[1]} columns; the model was fitted on {len(names)}: {shortlist(names)}.")
+            raise InputError(
+                f"X has {table.shape[1]} features, but AnyOrder is expecting {len(names)} features as input: {shortlist(names)}."
+            )
         return array_frame(table, list(names) or [f"x{i}" for i in range(table.shape[1])])
     try:
         frame = nw.from_native(table, eager_only=True)
@@ -120,6 +135,12 @@ def as_frame(table: Frame, names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
     if len(set(names_found)) < len(names_found):
         raise InputError(f"Two columns have the same name among {shortlist(names_found)}. Rename one of them.")
     return frame
+
+
+def is_array(table: Frame) -> bool:
+    """A list of rows, or what numpy can read and is no dataframe."""
+    frame = hasattr(table, "columns") or hasattr(table, "column_names")
+    return isinstance(table, list) or (hasattr(table, "__array__") and not frame)
 
 
 def array_frame(table: NDArray[Any], names: list[str]) -> "nw.DataFrame[Any]":
@@ -180,3 +201,18 @@ def check_kind(name: str, kind: str, names: list[str]) -> None:
 def shortlist(names: Any) -> str:
     names = list(names)
     return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
+
+
+def encode_value(column: Column, value: Any, to_whole: Callable[[Any], Any] = np.round) -> float:
+    """One value of a column in model space; a number off the lattice goes to the point that `to_whole` chooses."""
+    try:
+        frame = as_frame(np.array([[value]], dtype=object if isinstance(column, CategoryColumn) else None))
+        if isinstance(column, CategoryColumn):
+            code = float(column.encode(frame["x0"])[0])
+        else:
+            code = column.place(float(read_numbers(frame["x0"])[0]), to_whole)  # type: ignore[attr-defined]
+    except (TypeError, ValueError, AttributeError, nw.exceptions.NarwhalsError) as error:
+        raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.") from error
+    if math.isnan(code):
+        raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.")
+    return code

@@ -8,8 +8,11 @@ from .bernoulli import Bernoulli, BernoulliLaw
 from .categorical import Categorical, CategoricalLaw
 from .gaussian import Gaussian, GaussianLaw
 from .gaussian_mixture import GaussianMixture, GaussianMixtureLaw
+from .kernel import KernelLaw
+from .lattice import LatticeLaw
 from .law import DiscreteLaw, Head, Law
 from .logistic_mixture import LogisticMixture, LogisticMixtureLaw
+from .mixed import MixedCodes, MixedNumber, mixed
 from .recorded_number import RecordedLaw, RecordedNumber
 
 HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixture, LogisticMixture, RecordedNumber)
@@ -50,11 +53,16 @@ __all__ = [
     "GaussianMixture",
     "GaussianMixtureLaw",
     "Head",
+    "KernelLaw",
+    "LatticeLaw",
     "Law",
     "LogisticMixture",
     "LogisticMixtureLaw",
+    "MixedCodes",
+    "MixedNumber",
     "RecordedLaw",
     "RecordedNumber",
     "default_head",
     "head_from_json",
+    "mixed",
 ]

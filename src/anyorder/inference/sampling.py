@@ -33,7 +33,7 @@ def sample(
     check_sampling(model, x, question, temperature)
     x = x.clone()
     for step in walk(model, x, question, order=order, blocks=blocks, rng=rng, context=context):
-        x.copy_(torch.where(step.now, step.conditionals.sample(rng, temperature), x))
+        x.copy_(torch.where(step.now, step.conditionals.sample(rng, temperature, at=step.now), x))
     return x
 
 
@@ -87,7 +87,7 @@ def _drawn_entropy(
 
     for step in walk(model, y, question[many], order=order, rng=rng, context=here):
         total += step.conditionals.entropy(at=step.now).sum(-1).to(x.dtype)
-        y.copy_(torch.where(step.now, step.conditionals.sample(rng), y))
+        y.copy_(torch.where(step.now, step.conditionals.sample(rng, at=step.now), y))
     return total.unflatten(0, (len(rows), draws))
 
 

@@ -52,6 +52,7 @@ def piece_table(domains: list[Domain]) -> tuple[Tensor, Tensor]:
     for row, places in enumerate(knots):
         left[row, : len(places) - 1] = torch.tensor(places[:-1])
         length[row, : len(places) - 1] = torch.tensor(places).diff()
+    length[length <= 0] = torch.inf  # two knots that float32 cannot tell apart
     return left, length
 
 

@@ -14,28 +14,26 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
+from ..blend import Blend
 from ..errors import FormatError, InputError
-from ..heads import head_from_json
-from ..model import AnyOrderModel, check_heads
-from ..networks import NETWORKS
-from ..schema import Schema
+from ..memory import Memory
+from ..model import AnyOrderModel
+from .description import BAD_CONTENT, check_same, describe, rebuild
 
 FORMAT = 1
-# What reading nonsense may raise, from JSON, from our own classes and from torch.
-BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
 
 
-def save_model(model: AnyOrderModel, path: str | Path, **more: Any) -> None:
+def save_model(model: AnyOrderModel | Memory | Blend, path: str | Path, **more: Any) -> None:
     """Write the model, and whatever else can be said in JSON, to one file, or leave what was there untouched."""
     write(Path(path), dict(model.state_dict()), {"kind": "model", **describe(model), **more})
 
 
-def load_model(path: str | Path) -> AnyOrderModel:
+def load_model(path: str | Path) -> AnyOrderModel | Memory | Blend:
     """The model that `save_model` wrote. Opening a stranger's file runs none of its content."""
     return load_model_and_more(path)[0]
 
 
-def load_model_and_more(path: str | Path) -> tuple[AnyOrderModel, dict[str, Any]]:
+def load_model_and_more(path: str | Path) -> tuple[AnyOrderModel | Memory | Blend, dict[str, Any]]:
     """The model, and all that its file says."""
     about, tensors = read(Path(path), kind="model")
     return rebuild(Path(path), about, tensors), about
@@ -70,13 +68,13 @@ class RunState:
 GROUPS = tuple(f.name for f in fields(RunState) if f.name not in ("identity", "step", "history"))
 
 
-def save_run(path: Path, model: AnyOrderModel, state: RunState) -> None:
+def save_run(path: Path, model: AnyOrderModel | Memory, state: RunState) -> None:
     tensors = {f"{group}/{name}": tensor for group in GROUPS for name, tensor in getattr(state, group).items()}
     about = {"kind": "run", "identity": state.identity, "step": state.step, "history": state.history, **describe(model)}
     write(path, tensors, about)
 
 
-def load_run(path: Path, model: AnyOrderModel) -> RunState:
+def load_run(path: Path, model: AnyOrderModel | Memory) -> RunState:
     """The state of a run of this very model."""
     about, tensors = read(path, kind="run")
     if {key: about.get(key) for key in describe(model)} != describe(model):
@@ -106,46 +104,6 @@ def fingerprint(recipe: object, *tensors: Tensor | None) -> str:
             continue
         digest.update(tensor.cpu().contiguous().numpy().tobytes())
     return digest.hexdigest()
-
-
-def describe(model: AnyOrderModel) -> dict[str, Any]:
-    """What is needed to build the model again, without its weights."""
-    return {
-        "schema": model.schema.to_json(),
-        "heads": [head.to_json() for head in model.heads],
-        "network": {"kind": model.network.kind, **model.network.sizes},
-    }
-
-
-def rebuild(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel:
-    """The described model with these weights; nothing large is allocated before the sizes are known to agree."""
-    try:
-        schema = Schema.from_json(about["schema"])
-        heads = [head_from_json(item) for item in about["heads"]]
-        check_heads(schema, heads)
-        sizes = dict(about["network"])
-        with torch.device("meta"):
-            network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
-    except BAD_CONTENT as error:
-        raise FormatError(f"{path.name} describes no model this version can build ({error}). The file is damaged.") from error
-    wanted = {f"network.{name}": tuple(t.shape) for name, t in network.state_dict().items()}
-    check_same(path, wanted, {name: tuple(t.shape) for name, t in tensors.items()})
-    with torch.random.fork_rng(devices=[]):
-        network = type(network)(schema, sum(head.width for head in heads), **sizes)
-    model = AnyOrderModel(schema, heads, network)
-    model.load_state_dict(tensors)
-    return model.eval()
-
-
-def check_same(path: Path, wanted: dict[str, tuple[int, ...]], found: dict[str, tuple[int, ...]]) -> None:
-    wrong = [name for name in wanted if found.get(name) != wanted[name]] + [name for name in found if name not in wanted]
-    if wrong:
-        name = wrong[0]
-        raise FormatError(
-            f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
-            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. "
-            "The file is damaged; save the model again."
-        )
 
 
 def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:

@@ -6,18 +6,20 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal, final
+from typing import Generic, Literal, TypeVar, final
 
 import torch
 from torch import Generator, Tensor
 
 from ..errors import InputError, TrainingError
+from ..memory import Memory
 from ..model import AnyOrderModel, Context
 from ..schema import Mask, Values
 from .checkpoint import Check, RunState, fingerprint, load_run, save_run
 from .edges import Edges, EdgeSampler, ardm
 from .loss import edge_loss, held_out_nats
 
+M = TypeVar("M", AnyOrderModel, Memory)
 MOST_MASKS, MOST_CELLS = 4096, 2**18  # of how many rows the edges are drawn at once
 
 
@@ -48,10 +50,10 @@ class Recipe:
 
 @final
 @dataclass(frozen=True)
-class Fitted:
+class Fitted(Generic[M]):
     """The model with its best weights, every check on the way, and why training stopped."""
 
-    model: AnyOrderModel
+    model: M
     history: list[Check]
     stopped: Literal["finished", "early", "interrupted"]
 
@@ -62,14 +64,14 @@ class Fitted:
 
 
 def fit(
-    model: AnyOrderModel,
+    model: M,
     x: Values,
     present: Mask | None = None,
     recipe: Recipe = Recipe(),
     context: Tensor | None = None,
     progress: Callable[[Check], None] | None = None,
     checkpoint: str | Path | None = None,
-) -> Fitted:
+) -> Fitted[M]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats.
 
     Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
@@ -85,7 +87,7 @@ def fit(
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
-    train, held_out = split(rows, recipe)
+    train, held_out = (rows[some.to(device)] for some in split(rows.present.cpu(), recipe))
     run = Run(model.to(device), train, held_out, recipe, started=time.monotonic())
     if checkpoint is not None:
         run.attach(Path(checkpoint), fingerprint(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
@@ -119,20 +121,20 @@ class Rows:
         return Rows(self.x[rows], self.present[rows], None if self.context is None else self.context[rows])
 
 
-def split(rows: Rows, recipe: Recipe) -> tuple[Rows, Rows]:
-    """Rows to train on and rows to score. Fewer than ten rows are too few to split: then they are both."""
-    rows = rows[rows.present.any(-1)]
+def split(present: Mask, recipe: Recipe) -> tuple[Tensor, Tensor]:
+    """Which rows to train on and which to score. Fewer than ten rows are too few to split: then they are both."""
+    rows = present.any(-1).nonzero().squeeze(-1)
     if len(rows) < 10:
         return rows, rows
-    shuffled = torch.randperm(len(rows), generator=Generator().manual_seed(recipe.seed)).to(rows.x.device)
+    shuffled = rows[torch.randperm(len(rows), generator=Generator().manual_seed(recipe.seed))]
     count = max(1, min(round(recipe.held_out * len(rows)), 4096, len(rows) - 1))
-    return rows[shuffled[count:]], rows[shuffled[:count]]
+    return shuffled[count:], shuffled[:count]
 
 
 class Run:
     """One training run. Its future depends only on the step and on what `state` holds, so it can be taken up anywhere."""
 
-    def __init__(self, model: AnyOrderModel, train: Rows, held_out: Rows, recipe: Recipe, started: float) -> None:
+    def __init__(self, model: AnyOrderModel | Memory, train: Rows, held_out: Rows, recipe: Recipe, started: float) -> None:
         self.model, self.train, self.held_out, self.recipe, self.started = model, train, held_out, recipe, started
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
         decayed = [p for p in model.parameters() if p.ndim > 1]
@@ -265,7 +267,7 @@ class Run:
 
 
 @contextmanager
-def threads_for(model: AnyOrderModel, batch_size: int) -> Iterator[None]:
+def threads_for(model: torch.nn.Module, batch_size: int) -> Iterator[None]:
     """One thread where a step is too small to share: waiting costs more than the work, much more on a busy machine."""
     threads = torch.get_num_threads()
     small = batch_size * sum(p.numel() for p in model.parameters()) < 1e8

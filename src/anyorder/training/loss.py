@@ -14,8 +14,8 @@ ROWS_PER_CALL = 4096
 def edge_loss(model: Model, x: Values, edges: Edges, context: Context | None = None) -> Float[Tensor, " batch"]:
     r""":math:`-\sum_j w_j \log p(x_j \mid x_G)` for every row; `context` is the data's own, such as a class label."""
     x = torch.where(edges.given | (edges.weight > 0), x, 0.0)  # whatever stands in a gap, its gradient is 0
-    log_p = model(x, edges.given, join_context(edges.context, context)).log_prob(x)
-    return -torch.where(edges.weight > 0, edges.weight * log_p, 0.0).sum(-1)
+    log_p = model(x, edges.given, join_context(edges.context, context)).log_prob(x, at=edges.weight > 0)
+    return -(edges.weight * log_p).sum(-1)
 
 
 @torch.no_grad()

@@ -1,10 +1,11 @@
-"""The law of a recorded number: a discrete law over all multiples of its spacing."""
+"""Laws of recorded numbers, each a discrete law over all multiples of a spacing: by a head, by a memory, and mixed."""
 
 import pytest
 import torch
+from scipy import stats
 
 from anyorder import InputError, Recorded, Schema, build_model, seeded
-from anyorder.heads import RecordedNumber
+from anyorder.heads import Categorical, KernelLaw, LatticeLaw, MixedNumber, RecordedLaw, RecordedNumber, mixed
 
 DOMAINS = [
     Recorded(0.25),
@@ -22,16 +23,36 @@ def law_of(domain, cells=(3,), seed=0, scale=1.0, atoms=4, dtype=torch.float64):
     return head(torch.cat([numbers, constants], dim=-1))
 
 
+def kernel_of(domain, cells=(3,), seed=0, values=5):
+    """Remembered values on the lattice, two of them the same."""
+    rng = seeded(seed)
+    numbers = lambda *shape: torch.randn(*shape, generator=rng, dtype=torch.float64)  # noqa: E731
+    value = (2 * numbers(*cells, values) / domain.spacing).round() * domain.spacing
+    value[..., 1] = value[..., 0]
+    weight, share = numbers(*cells, values).softmax(-1), numbers(*cells, 3).softmax(-1)
+    spacing = torch.full(cells, domain.spacing, dtype=torch.float64)
+    return KernelLaw(spacing, weight, value, share, numbers(*cells, 2).exp() / 4)
+
+
+def mixed_of(domain, cells=(3,), seed=0):
+    weight = torch.randn(*cells, 2, generator=seeded(seed), dtype=torch.float64).log_softmax(-1)
+    return mixed([law_of(domain, cells, seed), kernel_of(domain, cells, seed + 1)], weight)
+
+
+MAKERS = [law_of, kernel_of, mixed_of]
+
+
 def lattice(domain, reach=120.0):
     count = int(reach / domain.spacing)
     return torch.arange(-count, count + 1, dtype=torch.float64) * domain.spacing
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 @pytest.mark.parametrize("seed", range(3))
-def test_mass_sums_to_one_and_cdf_is_its_running_sum(domain, seed):
+def test_mass_sums_to_one_and_cdf_is_its_running_sum(domain, seed, make):
     points = lattice(domain)
-    law = law_of(domain, (), seed)._each(lambda t: t.expand(len(points), *t.shape))
+    law = make(domain, (), seed).each(lambda t: t.expand(len(points), *t.shape))
     mass = law.log_prob(points).exp()
     assert mass.sum().item() == pytest.approx(1, abs=1e-9)
     torch.testing.assert_close(law.cdf(points), mass.cumsum(0), atol=1e-9, rtol=0)
@@ -40,10 +61,11 @@ def test_mass_sums_to_one_and_cdf_is_its_running_sum(domain, seed):
     assert abs(law.mean()[0] - mean) <= domain.spacing / 2
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 @pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.9, 0.999])
-def test_quantile_is_the_smallest_lattice_point_whose_cdf_reaches_q(domain, q):
-    law = law_of(domain, (5,))
+def test_quantile_is_the_smallest_lattice_point_whose_cdf_reaches_q(domain, q, make):
+    law = make(domain, (5,))
     level = torch.full((5,), q, dtype=torch.float64)
     x = law.quantile(level)
     whole = x / domain.spacing
@@ -52,30 +74,64 @@ def test_quantile_is_the_smallest_lattice_point_whose_cdf_reaches_q(domain, q):
     assert (law.cdf(x - domain.spacing) < level).all()
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
-def test_samples_follow_the_law_and_lie_on_the_lattice(domain):
+def test_samples_follow_the_law_and_lie_on_the_lattice(domain, make):
     draws = 40_000
-    law = law_of(domain, (), seed=2)._each(lambda t: t.expand(draws, *t.shape))
+    law = make(domain, (), seed=2).each(lambda t: t.expand(draws, *t.shape))
     x = law.sample(seeded(3)).sort().values
     torch.testing.assert_close(x / domain.spacing, (x / domain.spacing).round())
     below = torch.searchsorted(x, x + 1e-9, right=True) / draws
     assert (below - law.cdf(x)).abs().max() < 2.2 / draws**0.5
 
 
+@pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
-def test_entropy_is_near_the_sum(domain):
+def test_entropy_is_near_the_sum(domain, make):
     points = lattice(domain, 200.0)
-    law = law_of(domain, ())._each(lambda t: t.expand(len(points), *t.shape))
+    law = make(domain, ()).each(lambda t: t.expand(len(points), *t.shape))
     log_p = law.log_prob(points)
     exact = -(log_p.exp() * log_p).sum().item()
-    assert law_of(domain, (2,))._each(lambda t: t).entropy().shape == (2,)
-    assert law_of(domain, ()).entropy().item() == pytest.approx(exact, abs=0.06)
+    assert make(domain, (2, 3)).entropy().shape == (2, 3)
+    assert make(domain, ()).entropy().item() == pytest.approx(exact, abs=0.06)
+
+
+def test_a_kernel_law_is_the_sum_over_what_it_remembers():
+    """The slow, obvious twin: value by value, kernel by kernel, with scipy's logistic law."""
+    domain = Recorded(0.25)
+    law = kernel_of(domain, ())
+    for x in (-0.75, 0.0, float(law.value[0]), 2.5):
+        total = 0.0
+        for weight, value in zip(law.weight.tolist(), law.value.tolist(), strict=True):
+            total += weight * law.share[0].item() * (abs(x - value) < 1e-9)
+            for share, scale in zip(law.share[1:].tolist(), law.blur.tolist(), strict=True):
+                total += (
+                    weight * share * (stats.logistic.cdf(x + 0.125, value, scale) - stats.logistic.cdf(x - 0.125, value, scale))
+                )
+        broad = stats.logistic.cdf(x + 0.125, 0, 3) - stats.logistic.cdf(x - 0.125, 0, 3)
+        assert law.log_prob(torch.tensor(x, dtype=torch.float64)).exp().item() == pytest.approx(0.999 * total + 0.001 * broad)
+
+
+def test_laws_that_cannot_be_mixed_are_named():
+    codes = Categorical(3)(torch.zeros(2, 3))
+    with pytest.raises(InputError, match="Cannot mix CategoricalLaw, RecordedLaw"):
+        mixed([codes, law_of(DOMAINS[0], (2,))], torch.zeros(2, 2))
+    both = mixed([codes, Categorical(3)(torch.tensor([[5.0, 0.0, 0.0]] * 2))], torch.tensor([[0.5, 0.5]] * 2).log())
+    torch.testing.assert_close(both.pmf()[0], (torch.full((3,), 1 / 3) + torch.tensor([5.0, 0.0, 0.0]).softmax(-1)) / 2)
+    torch.testing.assert_close(both.log_prob(torch.tensor([1.0, 2.0])).exp(), both.pmf()[0, 1:])
+    assert (both.tempered(0.1).entropy() < both.entropy()).all()
+
+
+def test_every_lattice_law_is_in_the_tests():
+    assert (
+        {type(make(DOMAINS[0])) for make in MAKERS} == set(LatticeLaw.__subclasses__()) == {RecordedLaw, KernelLaw, MixedNumber}
+    )
 
 
 def test_an_atom_adds_its_own_weight():
     domain = Recorded(0.5, (1.0,))
     law = law_of(domain, (1,), atoms=1)
-    without = law._each(lambda t: t if t is not law.atoms else t + torch.nan)
+    without = law.each(lambda t: t if t is not law.atoms else t + torch.nan)
     at, beside = torch.tensor([1.0], dtype=torch.float64), torch.tensor([1.5], dtype=torch.float64)
     assert law.log_prob(at).exp() - without.log_prob(at).exp() == pytest.approx(law.choice[0, 0].exp().item())
     assert torch.equal(law.log_prob(beside), without.log_prob(beside))
@@ -96,9 +152,10 @@ def test_far_tails_are_finite_in_float32_and_gradients_are_alive():
     assert (params.grad.abs().sum(0)[head.atoms + 1 :] > 0).all()
 
 
-def test_a_temperature_below_one_sharpens():
-    law = law_of(DOMAINS[1], (4,))
-    torch.testing.assert_close(law.tempered(1.0).log_prob(law.mu[:, 0]), law.log_prob(law.mu[:, 0]))
+@pytest.mark.parametrize("make", MAKERS)
+def test_a_temperature_below_one_sharpens(make):
+    law, at = make(DOMAINS[1], (4,)), torch.arange(4.0, dtype=torch.float64)
+    torch.testing.assert_close(law.tempered(1.0).log_prob(at), law.log_prob(at))
     assert (law.tempered(0.3).entropy() < law.entropy()).all()
 
 

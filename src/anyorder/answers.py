@@ -1,0 +1,134 @@
+"""Answers in the words of the table: the law of one cell, surprises, spread between orders."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Float
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .data.columns import CategoryColumn, Column, NumberColumn
+from .data.table import encode_value
+from .errors import InputError
+from .heads import DiscreteLaw, Law
+
+
+class Anomalies(NamedTuple):
+    """Nats of surprise: per row, and per cell given the rest of its row (NaN for gaps)."""
+
+    rows: NDArray[np.float64]
+    cells: NDArray[np.float64]
+    columns: list[str]
+
+
+class Consistency(NamedTuple):
+    """How much log p of the same row varies with the order in which its columns are visited, in nats."""
+
+    log_probs: NDArray[np.float64]  # (order, row)
+
+    @property
+    def spread(self) -> float:
+        """The standard deviation between orders, averaged over rows: 0 for a perfectly consistent model."""
+        return float(self.log_probs.std(axis=0, ddof=1).mean()) if len(self.log_probs) > 1 else 0.0
+
+
+@final
+@dataclass(frozen=True)
+class Answer:
+    """The law of one cell, in the column's own unit: one law, or several that count as much as their weights say."""
+
+    law: Law
+    weight: Float[Tensor, " laws"]
+    column: Column
+
+    @property
+    def is_category(self) -> bool:
+        return isinstance(self.law, DiscreteLaw)
+
+    def mean(self) -> Any:
+        self._number("mean() needs a number. Use mode() or pmf()")
+        return self._own(float((self.weight * self.law.mean()).sum()))
+
+    def mode(self) -> Any:
+        """The likeliest category, the median of a number."""
+        if isinstance(self.law, DiscreteLaw):
+            return max(self.pmf().items(), key=lambda item: item[1])[0]
+        return self.quantile(0.5)
+
+    def pmf(self) -> dict[Any, float]:
+        """The probability of every category."""
+        if not isinstance(self.law, DiscreteLaw) or not isinstance(self.column, CategoryColumn):
+            raise InputError(f"Column {self.column.name!r} is a number: use quantile(q), interval(0.9) or prob(value).")
+        table = (self.weight[:, None] * self.law.pmf()).sum(0).tolist()
+        return dict(zip(self.column.levels, table, strict=False))
+
+    def prob(self, value: Any) -> float:
+        """The probability of one value, of a number as it would be written down."""
+        return float((self.weight * self.law.log_prob(self._all(encode_value(self.column, value))).exp()).sum())
+
+    def cdf(self, value: Any) -> float:
+        """P(X <= value)."""
+        self._number("cdf() needs a number. Use pmf()")
+        return self._cdf(encode_value(self.column, value, np.floor))
+
+    def quantile(self, q: float) -> Any:
+        self._number("quantile() needs a number. Use mode() or pmf()")
+        if not 0 < q < 1:
+            raise InputError(f"quantile got q={q}; expected a number between 0 and 1.")
+        return self._own(self._place(q))
+
+    def interval(self, level: float = 0.9) -> tuple[Any, Any]:
+        """The middle `level` of the probability."""
+        if not 0 < level < 1:
+            raise InputError(f"interval got level={level}; expected a number between 0 and 1, such as 0.9.")
+        return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
+
+    def bins(self, count: int = 16) -> list[tuple[Any, Any, float]]:
+        """About `count` neighbouring ranges with round ends, and how likely each is; the upper end belongs to the next."""
+        column = self._number("bins() needs a number. Use pmf()")
+        low, high = (column.number(self._place(q)) for q in (0.01, 0.99))
+        step = round_step((high - low) / max(count, 1), column.spacing)
+        first = math.floor(low / step)
+        edges = [k * step for k in range(first, math.floor(high / step) + 2)]
+        below = [0.0, *(self._cdf(column.place(e - column.spacing / 2, np.floor)) for e in edges[1:-1]), 1.0]
+        own = column.decode(np.array([column.place(e, np.round) for e in edges]))
+        return [(own[k], own[k + 1], below[k + 1] - below[k]) for k in range(len(edges) - 1)]
+
+    def _place(self, q: float) -> float:
+        each = self.law.quantile(torch.full_like(self.weight, q))
+        return float(each[0]) if len(each) == 1 else self._between(float(each.min()), float(each.max()), q)
+
+    def _between(self, low: float, high: float, q: float) -> float:
+        """The quantile of the mixture lies between those of its parts: bisection down to half a step of the lattice."""
+        assert isinstance(self.column, NumberColumn)
+        step = self.column.spacing / self.column.scale
+        first, last = round(low / step) - 1, round(high / step)
+        while last - first > 1:
+            middle = (first + last) // 2
+            first, last = (first, middle) if self._cdf(middle * step) >= q else (middle, last)
+        return last * step
+
+    def _cdf(self, place: float) -> float:
+        return float((self.weight * self.law.cdf(self._all(place))).sum())
+
+    def _all(self, place: float) -> Tensor:
+        return torch.full_like(self.weight, place)
+
+    def _own(self, place: float) -> Any:
+        return self.column.decode(np.array([place]))[0]
+
+    def _number(self, remedy: str) -> NumberColumn:
+        if not isinstance(self.column, NumberColumn):
+            raise InputError(f"Column {self.column.name!r} is a category: {remedy}.")
+        return self.column
+
+
+def round_step(width: float, spacing: float) -> float:
+    """The least of 1, 2, 5 times a power of ten that is no less than the width; never finer than the values are written."""
+    width = max(width, spacing, 1e-300)
+    power = 10.0 ** math.floor(math.log10(width))
+    step = next(power * k for k in (1, 2, 5, 10) if power * k >= width * (1 - 1e-9))
+    return max(step, spacing)

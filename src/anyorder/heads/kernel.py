@@ -1,0 +1,68 @@
+"""Numbers seen before, each with a weight: exact copies of them, and logistic laws around them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, with_floor
+from .law import Cells, draw_code, take
+
+
+@final
+@dataclass(frozen=True)
+class KernelLaw(LatticeLaw):
+    r"""A mixture over remembered values :math:`v_k`, each copied, or blurred over the lattice.
+
+    .. math:: P(x) = \sum_k w_k \Big( c_0 [x = v_k] + \sum_m c_m \left[ F_{v_k, s_m}(x + h) - F_{v_k, s_m}(x - h) \right] \Big)
+
+    with h half the spacing and F a logistic cdf. A share of a thousandth is a fixed broad law.
+    """
+
+    weight: Float[Tensor, "*cells values"]  # sums to 1
+    value: Float[Tensor, "*cells values"]
+    share: Float[Tensor, "*cells kernels"]  # of the copy, then of each blur; sums to 1
+    blur: Float[Tensor, "*cells blurs"]  # scales of the logistic laws
+
+    def log_prob(self, x: Cells) -> Cells:
+        at, spacing = x.unsqueeze(-1), self.spacing.unsqueeze(-1)
+        kernel = self.share[..., :1] * ((at - self.value).abs() < spacing / 2)
+        for m in range(self.blur.shape[-1]):
+            mass = logistic_mass(at, self.value, self.blur[..., m : m + 1], spacing)
+            kernel = kernel + self.share[..., m + 1 : m + 2] * mass
+        return with_floor((self.weight * kernel).sum(-1), x, self.spacing)
+
+    def cdf(self, x: Cells) -> Cells:
+        x = self.snapped(x, torch.floor)
+        top = (x + self.spacing / 2).unsqueeze(-1)
+        kernel = self.share[..., :1] * (self.value < top)
+        for m in range(self.blur.shape[-1]):
+            kernel = kernel + self.share[..., m + 1 : m + 2] * ((top - self.value) / self.blur[..., m : m + 1]).sigmoid()
+        return (1 - FLOOR) * (self.weight * kernel).sum(-1) + FLOOR * (top.squeeze(-1) / BROAD).sigmoid()
+
+    def reach(self) -> Cells:
+        return 60 + self.value.abs().amax(-1) + 60 * self.blur.amax(-1)
+
+    def sample(self, rng: Generator) -> Cells:
+        which, how = draw_code(self.weight.log(), rng), draw_code(self.share.log(), rng)
+        u = torch.rand(self.spacing.shape, generator=rng, device=rng.device, dtype=torch.float64).clamp(min=1e-300)
+        noise = u.log() - torch.log1p(-u)
+        scale = take(torch.cat([torch.zeros_like(self.share[..., :1]), self.blur], dim=-1), how)
+        broad = torch.rand(self.spacing.shape, generator=rng, device=rng.device) < FLOOR
+        place = torch.where(broad, BROAD * noise, take(self.value, which) + scale * noise)
+        return self.snapped(place.to(self.value.dtype), torch.round)
+
+    def mean(self) -> Cells:
+        """Of the law before rounding, which is within half a spacing of the mean after it."""
+        return (1 - FLOOR) * (self.weight * self.value).sum(-1)
+
+    def tempered(self, temperature: float) -> "KernelLaw":
+        """The weights, the shares and the scales are tempered."""
+        weight, share = ((t.log() / temperature).softmax(-1) for t in (self.weight, self.share))
+        return KernelLaw(self.spacing, weight, self.value, share, self.blur * temperature)
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "KernelLaw":
+        return KernelLaw(*(change(t) for t in (self.spacing, self.weight, self.value, self.share, self.blur)))

@@ -1,0 +1,79 @@
+"""Several laws of the same number, mixed with given weights."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import final
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from ..errors import InputError
+from .lattice import LatticeLaw
+from .law import Cells, DiscreteLaw, Law, draw_code, take
+
+
+@final
+@dataclass(frozen=True)
+class MixedCodes(DiscreteLaw):
+    """The table of probabilities is the weighted mean of the tables."""
+
+    laws: tuple[DiscreteLaw, ...]
+    log_weight: Float[Tensor, "*cells laws"]
+
+    def log_pmf(self) -> Float[Tensor, "*cells levels"]:
+        tables = torch.stack([law.log_pmf() for law in self.laws], dim=-1)
+        return (tables + self.log_weight.unsqueeze(-2)).logsumexp(-1)
+
+    def log_prob(self, x: Cells) -> Cells:
+        return (torch.stack([law.log_prob(x) for law in self.laws], dim=-1) + self.log_weight).logsumexp(-1)
+
+    def tempered(self, temperature: float) -> "MixedCodes":
+        laws = tuple(law.tempered(temperature) for law in self.laws)
+        return MixedCodes(tuple(law for law in laws if isinstance(law, DiscreteLaw)), self.log_weight)
+
+
+@final
+@dataclass(frozen=True)
+class MixedNumber(LatticeLaw):
+    """Masses, distribution functions and means are weighted means; all laws live on the same lattice."""
+
+    laws: tuple[LatticeLaw, ...]
+    log_weight: Float[Tensor, "*cells laws"]
+
+    def log_prob(self, x: Cells) -> Cells:
+        return (torch.stack([law.log_prob(x) for law in self.laws], dim=-1) + self.log_weight).logsumexp(-1)
+
+    def cdf(self, x: Cells) -> Cells:
+        return (torch.stack([law.cdf(x) for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+
+    def mean(self) -> Cells:
+        return (torch.stack([law.mean() for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+
+    def sample(self, rng: Generator) -> Cells:
+        draws = torch.stack([law.sample(rng) for law in self.laws], dim=-1)
+        return take(draws, draw_code(self.log_weight, rng))
+
+    def reach(self) -> Cells:
+        return reduce(torch.maximum, [law.reach() for law in self.laws])
+
+    def tempered(self, temperature: float) -> "MixedNumber":
+        """Every law is tempered; their weights stay."""
+        laws = tuple(law.tempered(temperature) for law in self.laws)
+        return MixedNumber(self.spacing, tuple(law for law in laws if isinstance(law, LatticeLaw)), self.log_weight)
+
+    def each(self, change: Callable[[Tensor], Tensor]) -> "MixedNumber":
+        return MixedNumber(change(self.spacing), tuple(law.each(change) for law in self.laws), change(self.log_weight))
+
+
+def mixed(laws: Sequence[Law], log_weight: Float[Tensor, "*cells laws"]) -> Law:
+    """The mixture of laws of one kind."""
+    codes = tuple(law for law in laws if isinstance(law, DiscreteLaw))
+    numbers = tuple(law for law in laws if isinstance(law, LatticeLaw))
+    if len(codes) == len(laws):
+        return MixedCodes(codes, log_weight)
+    if len(numbers) == len(laws):
+        return MixedNumber(numbers[0].spacing, numbers, log_weight)
+    names = ", ".join(type(law).__name__ for law in laws)
+    raise InputError(f"Cannot mix {names}: expected laws of codes, or laws of numbers on one lattice.")

@@ -1,0 +1,119 @@
+"""Evidence that leaves a value open: it lies in a range, or in a set. Drawn within it, and weighed by how likely it was."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from ..errors import InputError
+from ..heads import LatticeLaw, Law
+from ..heads.law import Cells, draw_code
+from ..model import Model
+from ..schema import Mask, Values
+
+FAR = 1e30  # an end beyond this is open
+
+
+@dataclass(frozen=True)
+class Allowed(ABC):
+    """Which values one variable may have, in model space."""
+
+    @abstractmethod
+    def mass(self, law: Law) -> Cells:
+        """The probability of being allowed."""
+
+    @abstractmethod
+    def draw(self, law: Law, rng: Generator) -> Cells:
+        """A value from the law restricted to what is allowed."""
+
+
+@final
+@dataclass(frozen=True)
+class Interval(Allowed):
+    """Both ends included; on a lattice they are points of it."""
+
+    low: float
+    high: float
+
+    def mass(self, law: Law) -> Cells:
+        below, upto = self._bounds(law)
+        return (upto - below).clamp(min=0)
+
+    def draw(self, law: Law, rng: Generator) -> Cells:
+        below, upto = self._bounds(law)
+        u = torch.rand(below.shape, generator=rng, device=rng.device, dtype=torch.float64).to(below.device)
+        return law.quantile(below + (upto - below) * u).clamp(self.low, self.high)
+
+    def _bounds(self, law: Law) -> tuple[Cells, Cells]:
+        """P(X < low) and P(X <= high), in double precision where the law can."""
+        if isinstance(law, LatticeLaw):
+            law = law.each(lambda t: t.double())
+        low, high = (torch.full_like(law.mean(), end) for end in (self.low, self.high))
+        below = law.cdf(low) - law.log_prob(low).exp() if self.low > -FAR else torch.zeros_like(low)
+        upto = law.cdf(high) if self.high < FAR else torch.ones_like(high)
+        return below.clamp(min=0).double(), upto.double()
+
+
+@final
+@dataclass(frozen=True)
+class Members(Allowed):
+    """One of these values."""
+
+    values: tuple[float, ...]
+
+    def mass(self, law: Law) -> Cells:
+        return self._log_masses(law).logsumexp(-1).exp()
+
+    def draw(self, law: Law, rng: Generator) -> Cells:
+        masses = self._log_masses(law)
+        return masses.new_tensor(self.values)[draw_code(masses, rng)]
+
+    def _log_masses(self, law: Law) -> Float[Tensor, "*cells members"]:
+        like = law.mean()
+        return torch.stack([law.log_prob(torch.full_like(like, value)) for value in self.values], dim=-1)
+
+
+class Particles(NamedTuple):
+    """Rows in which the open evidence has got values, and how much each row counts; weights sum to 1."""
+
+    x: Values
+    given: Mask
+    weight: Float[Tensor, " batch"]
+    mass: float  # the probability of the evidence given the values that were known
+
+    @property
+    def effective(self) -> float:
+        """How many equally weighted rows they are worth."""
+        return float(1 / self.weight.square().sum())
+
+    def resampled(self, count: int, rng: Generator) -> Values:
+        """`count` rows, each as often as it counts: by evenly spaced marks on the running sum of weights."""
+        marks = (torch.arange(count, dtype=torch.float64) + torch.rand((), generator=rng, dtype=torch.float64)) / count
+        places = torch.searchsorted(self.weight.cumsum(0), marks).clamp(max=len(self.x) - 1)
+        return self.x[places[torch.randperm(count, generator=rng)]]
+
+
+@torch.no_grad()
+def within(model: Model, x: Values, given: Mask, allowed: Mapping[int, Allowed], rng: Generator) -> Particles:
+    r"""Give every open variable a value inside what is allowed, one after the other.
+
+    Each value is drawn from the model's law restricted to the allowed set, and the row is weighed by the product of the
+    sets' probabilities (sequential importance sampling). With a single open variable all weights are equal and the draws
+    are exact; with several they are exact in the limit of many rows.
+    """
+    x, given = x.clone(), given.clone()
+    log_weight = torch.zeros(len(x), dtype=torch.float64)
+    for variable, limit in allowed.items():
+        law = model(x, given).law(variable)
+        mass = limit.mass(law).double()
+        if not (mass > 0).any():
+            name = model.schema.variables[variable].name
+            raise InputError(f"The model gives what is asked of {name!r} no probability at all, given the rest. Widen it.")
+        log_weight += mass.clamp(min=1e-300).log()
+        x[:, variable] = limit.draw(law, rng).to(x.dtype)
+        given[:, variable] = True
+    return Particles(x, given, log_weight.softmax(0), float(log_weight.exp().mean()))

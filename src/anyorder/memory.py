@@ -1,0 +1,175 @@
+"""A model without a network: the training rows under a learned metric on what is known."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from .conditionals import Conditionals, Laws, Some
+from .errors import InputError
+from .heads import CategoricalLaw, KernelLaw, Law
+from .schema import Domain, Mask, Real, Recorded, Schema, Values
+
+NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
+UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
+BLURS = (0.3, 0.03)  # first guesses of the kernels' widths
+
+
+@final
+class Memory(nn.Module):
+    r"""The law of x_i is a mixture over remembered rows k, the nearer in what is known the heavier.
+
+    .. math:: w_k \propto \exp\Big( -s_i(|G|) \sum_{j \in G}
+        a_{ij} |x_j - x_{kj}| + b_{ij} [x_j \ne x_{kj}] + c_{ij} |r_j - r_{kj}| \Big)
+
+    with r the rank among the column's values. A number is a copy of the remembered one or blurred around it, a code is
+    the remembered one; a share of the marginal is mixed in. All of it is learned by predicting every row from the others:
+    `context` is the number of the row itself among the remembered ones, which is then left out (-1: it is not among them).
+    """
+
+    rows: Tensor
+    held: Tensor
+    rank: Tensor
+    ordered: Tensor
+    spacing: Tensor
+
+    def __init__(self, schema: Schema, rows: Values, present: Mask) -> None:
+        super().__init__()
+        check_memory(schema, rows, present)
+        self.schema = schema
+        self.groups = [torch.tensor(group) for group in alike(schema)]
+        width = len(schema)
+        self.register_buffer("rows", torch.where(present, rows, 0.0).float())
+        self.register_buffer("held", present.float())
+        self.register_buffer(
+            "ordered", torch.where(present, rows, torch.inf).float().T.sort(-1).values.contiguous(), persistent=False
+        )
+        self.register_buffer("rank", self._ranks(self.rows), persistent=False)
+        spacing = [v.domain.spacing if isinstance(v.domain, Recorded) else 1.0 for v in schema]
+        self.register_buffer("spacing", torch.tensor(spacing), persistent=False)
+        self.metric = nn.Parameter(torch.full((width, 4, width), -1.0))  # (target, feature, known)
+        self.sharpness = nn.Parameter(torch.zeros(width, width + 1))  # (target, number known), as a logarithm
+        self.share = nn.Parameter(torch.zeros(width, 1 + len(BLURS)))
+        self.blur = nn.Parameter(torch.tensor(BLURS).log().repeat(width, 1))
+        self.marginal = nn.Parameter(torch.full((width,), -4.0))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.metric.dtype
+
+    def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
+        seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
+        own = torch.full((len(x),), -1, device=x.device) if context is None else context[:, 0]
+        return Conditionals([Recalled(group.to(x.device), self, seen, given, own) for group in self.groups])
+
+    def weigh(self, x: Values, given: Mask, own: Int[Tensor, " batch"]) -> Float[Tensor, "batch variable remembered"]:
+        """How much every remembered row counts for every variable."""
+        distance = torch.bmm(self._features(x), self._scaled_metric(given)).transpose(1, 2)
+        away = (self.held.T == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=x.device))
+        near = (-distance).masked_fill(away, -1e9).softmax(-1)
+        share = self.marginal.sigmoid()[:, None]
+        even = (~away).to(near.dtype)
+        return (1 - share) * near + share * even / even.sum(-1, keepdim=True).clamp(min=1)
+
+    def _scaled_metric(self, given: Mask) -> Float[Tensor, "batch feature variable"]:
+        """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
+        known = given.sum(-1)
+        scale = self.sharpness[:, known].exp().T  # (batch, target)
+        weight = F.softplus(self.metric).permute(1, 2, 0)  # (feature, known, target)
+        if not self._has_gaps:
+            weight = weight[:3]
+        return (weight.flatten(0, 1) * given.repeat(1, len(weight))[:, :, None]) * scale[:, None, :]
+
+    @torch.no_grad()
+    def _features(self, x: Values) -> Float[Tensor, "batch remembered feature"]:
+        """How every known value differs from every remembered one: how far, whether at all, by how many ranks, or not held."""
+        apart = (x[:, None] - self.rows).abs_()
+        differs = (apart > self.spacing / 2).to(apart.dtype)
+        ranks = (self._ranks(x)[:, None] - self.rank).abs_()
+        features = [apart.clamp_(max=4.0), differs, ranks]
+        if self._has_gaps:
+            features = [feature.mul_(self.held) for feature in features]
+            features.append((1 - self.held).expand_as(apart))
+        return torch.cat(features, dim=-1)
+
+    @property
+    def _has_gaps(self) -> bool:
+        return bool(self.held.amin() == 0)
+
+    def _ranks(self, x: Values) -> Values:
+        """The share of the remembered values below x, ties half."""
+        columns = x.T.contiguous()
+        below = torch.searchsorted(self.ordered, columns) + torch.searchsorted(self.ordered, columns, right=True)
+        return (below.T / 2 / self.held.sum(0).clamp(min=1)).to(x.dtype)
+
+
+@final
+@dataclass(frozen=True)
+class Recalled(Laws):
+    """The laws that a memory gives, made when they are asked for."""
+
+    memory: Memory
+    x: Values
+    given: Mask
+    own: Int[Tensor, " batch"]
+
+    def at(self, cells: Some) -> Law:
+        row = torch.arange(len(self.x), device=self.x.device)[:, None].expand(-1, len(self.index))[cells]
+        variable = self.index.expand(len(self.x), -1)[cells]
+        weight = self._weights(row.flatten(), variable.flatten()).view(*row.shape, len(self.memory.rows))
+        domain = self.memory.schema.variables[int(self.index[0])].domain
+        if isinstance(domain, Recorded):
+            memory = self.memory
+            share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
+            return KernelLaw(memory.spacing[variable], weight, memory.rows.T[variable], share, blur)
+        return self._codes(weight, variable, levels_of(domain))
+
+    def _codes(self, weight: Tensor, variable: Tensor, levels: int) -> CategoricalLaw:
+        codes = self.memory.rows.T[variable].long()
+        table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, codes, weight)
+        return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log())
+
+    def _weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Float[Tensor, "cell remembered"]:
+        """Row by row: all variables of one row share its distances."""
+        rows, place = torch.unique(row, return_inverse=True)
+        out = []
+        for some, cells in self._chunks(len(rows), place):
+            weight = self.memory.weigh(self.x[rows[some]], self.given[rows[some]], self.own[rows[some]])
+            out.append(weight[place[cells] - some.start, variable[cells]])
+        return torch.cat(out) if out else self.x.new_zeros(0, len(self.memory.rows))
+
+    def _chunks(self, rows: int, place: Int[Tensor, " cell"]) -> Iterator[tuple[slice, slice]]:
+        """Some rows at a time, and which cells are theirs; cells come sorted by row."""
+        size = max(1, NUMBERS_AT_ONCE // self.memory.rows.numel() // 4)
+        bounds = torch.searchsorted(place, torch.arange(0, rows + size, size, device=place.device)).tolist()
+        for k, start in enumerate(range(0, rows, size)):
+            yield slice(start, min(start + size, rows)), slice(bounds[k], bounds[k + 1])
+
+
+def alike(schema: Schema) -> list[list[int]]:
+    """The variables grouped by the kind of their law, in order of appearance."""
+    groups: dict[object, list[int]] = {}
+    for i, variable in enumerate(schema):
+        key = Recorded if isinstance(variable.domain, Recorded) else variable.domain
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())
+
+
+def levels_of(domain: Domain) -> int:
+    return int(getattr(domain, "levels", 0))
+
+
+def check_memory(schema: Schema, rows: Values, present: Bool[Tensor, "_ _"]) -> None:
+    schema.check(rows, present)
+    if not len(rows):
+        raise InputError("A memory needs at least one row.")
+    for variable in schema:
+        if isinstance(variable.domain, Real):
+            raise InputError(
+                f"A memory copies values, and {variable.name!r} is Real(): a density gives no mass to a copy. "
+                "Use Recorded(spacing=...) with the precision its values were written down in."
+            )

@@ -1,0 +1,110 @@
+"""What a file says about the model in it, and the model built again from that."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ..blend import Blend
+from ..errors import AnyOrderError, FormatError
+from ..heads import head_from_json
+from ..memory import Memory
+from ..model import AnyOrderModel, check_heads
+from ..networks import NETWORKS
+from ..schema import Schema
+
+# What reading nonsense may raise, from JSON, from our own classes and from torch.
+BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
+Shapes = dict[str, tuple[int, ...]]
+
+
+def describe(model: AnyOrderModel | Memory | Blend) -> dict[str, Any]:
+    """What is needed to build the model again, without its tensors."""
+    schema = model.schema.to_json()
+    if isinstance(model, Blend):
+        return {"schema": schema, "blend": [describe(member) for member in model.members()]}
+    if isinstance(model, Memory):
+        return {"schema": schema, "memory": {"rows": len(model.rows)}}
+    network = {"kind": model.network.kind, **model.network.sizes}
+    return {"schema": schema, "heads": [head.to_json() for head in model.heads], "network": network}
+
+
+def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel | Memory | Blend:
+    """The described model with these tensors; nothing large is allocated before the sizes are known to agree."""
+    if "blend" not in about:
+        return rebuild_one(path, about, tensors)
+    members = about["blend"]
+    if not isinstance(members, list) or not 1 <= len(members) <= 64 or not all(isinstance(m, dict) for m in members):
+        raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. The file is damaged.")
+    shares = [
+        {n.removeprefix(f"models.{k}."): t for n, t in tensors.items() if n.startswith(f"models.{k}.")}
+        for k in range(len(members))
+    ]
+    models = [rebuild_one(path, member, share) for member, share in zip(members, shares, strict=True)]
+    own = {name: t for name, t in tensors.items() if not name.startswith("models.")}
+    check_same(path, {"weight": (len(models), len(models[0].schema), 2)}, shapes(own))
+    if len(tensors) != len(own) + sum(map(len, shares)):
+        raise FormatError(f"{path.name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
+    try:
+        blend = Blend(models)
+    except AnyOrderError as error:
+        raise FormatError(f"{path.name} contradicts itself: {error}") from error
+    blend.load_state_dict(tensors)
+    return blend.eval()
+
+
+def rebuild_one(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel | Memory:
+    return rebuild_memory(path, about, tensors) if "memory" in about else rebuild_network(path, about, tensors)
+
+
+def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Memory:
+    try:
+        schema = Schema.from_json(about["schema"])
+        rows, held = tensors["rows"], tensors["held"]
+        check_same(
+            path,
+            dict.fromkeys(("rows", "held"), (int(about["memory"]["rows"]), len(schema))),
+            shapes({"rows": rows, "held": held}),
+        )
+        memory = Memory(schema, rows, held.bool())
+        check_same(path, shapes(memory.state_dict()), shapes(tensors))
+        memory.load_state_dict(tensors)
+    except (*BAD_CONTENT, AnyOrderError) as error:
+        raise FormatError(f"{path.name} describes no memory this version can build ({error}). The file is damaged.") from error
+    return memory.eval()
+
+
+def rebuild_network(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel:
+    try:
+        schema = Schema.from_json(about["schema"])
+        heads = [head_from_json(item) for item in about["heads"]]
+        check_heads(schema, heads)
+        sizes = dict(about["network"])
+        with torch.device("meta"):
+            network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
+    except BAD_CONTENT as error:
+        raise FormatError(f"{path.name} describes no model this version can build ({error}). The file is damaged.") from error
+    wanted = {f"network.{name}": shape for name, shape in shapes(network.state_dict()).items()}
+    check_same(path, wanted, shapes(tensors))
+    with torch.random.fork_rng(devices=[]):
+        network = type(network)(schema, sum(head.width for head in heads), **sizes)
+    model = AnyOrderModel(schema, heads, network)
+    model.load_state_dict(tensors)
+    return model.eval()
+
+
+def shapes(tensors: Mapping[str, Tensor]) -> Shapes:
+    return {name: tuple(tensor.shape) for name, tensor in tensors.items()}
+
+
+def check_same(path: Path, wanted: Shapes, found: Shapes) -> None:
+    wrong = [name for name in wanted if found.get(name) != wanted[name]] + [name for name in found if name not in wanted]
+    if wrong:
+        name = wrong[0]
+        raise FormatError(
+            f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
+            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. "
+            "The file is damaged; save the model again."
+        )
