@@ -1,26 +1,34 @@
 """anyorder: train once, ask in any order."""
 
-from .conditionals import Conditionals
-from .errors import AnyOrderError, FormatError, InputError, TrainingError
-from .estimator import AnyOrder
-from .inference import (
-    elbo,
-    entropy,
-    fixed_orders,
-    log_prob,
-    mixture_log_prob,
-    path_terms,
-    plan,
-    ratio_log_prob,
-    sample,
-    seeded,
-    step_losses,
-    walk,
-)
-from .model import AnyOrderModel, build_model
-from .schema import Category, Ordinal, Real, Recorded, Schema, Variable
-from .subsets import Question, ask
-from .training import Recipe, fit, load_model, progress_bar, save_model
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .blend import Blend
+    from .conditionals import Conditionals
+    from .data import Between, OneOf
+    from .errors import AnyOrderError, FormatError, InputError, TrainingError
+    from .estimator import AnyOrder
+    from .inference import (
+        elbo,
+        entropy,
+        fixed_orders,
+        log_prob,
+        mixture_log_prob,
+        path_terms,
+        plan,
+        ratio_log_prob,
+        sample,
+        seeded,
+        step_losses,
+        walk,
+    )
+    from .memory import Memory
+    from .model import AnyOrderModel, build_model
+    from .pooling import pool
+    from .schema import Category, Ordinal, Real, Recorded, Schema, Variable
+    from .subsets import Question, ask
+    from .training import Recipe, fit, load_model, progress_bar, save_model
 
 __version__ = "0.1.0"
 
@@ -28,10 +36,14 @@ __all__ = [
     "AnyOrder",
     "AnyOrderError",
     "AnyOrderModel",
+    "Between",
+    "Blend",
     "Category",
     "Conditionals",
     "FormatError",
     "InputError",
+    "Memory",
+    "OneOf",
     "Ordinal",
     "Question",
     "Real",
@@ -51,6 +63,7 @@ __all__ = [
     "mixture_log_prob",
     "path_terms",
     "plan",
+    "pool",
     "progress_bar",
     "ratio_log_prob",
     "sample",
@@ -59,3 +72,27 @@ __all__ = [
     "step_losses",
     "walk",
 ]
+
+ROOMS = (
+    "errors",
+    "schema",
+    "conditionals",
+    "subsets",
+    "model",
+    "memory",
+    "blend",
+    "data",
+    "pooling",
+    "training",
+    "inference",
+    "estimator",
+)
+
+
+def __getattr__(name: str) -> Any:
+    """Names are fetched when they are first used, so that `anyorder --help` does not wait for torch."""
+    for room in ROOMS if name in __all__ else ():
+        found = vars(import_module(f".{room}", __name__)).get(name)
+        if found is not None:
+            return found
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

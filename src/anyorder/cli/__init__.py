@@ -1,0 +1,16 @@
+"""The command line: one command a verb. What is slow to load is loaded by the command that needs it."""
+
+import io
+import sys
+
+from .commands import app
+
+__all__ = ["app", "main"]
+
+
+def main() -> None:
+    """The program `anyorder`: 0 fine, 1 a problem with input or files, 2 wrong usage, 130 interrupted."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # bars and names print everywhere
+    app(prog_name="anyorder")

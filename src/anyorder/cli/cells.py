@@ -1,0 +1,175 @@
+"""Values between people and columns: typed text to a column's own values, and values to text."""
+
+import datetime as dt
+import difflib
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from ..data import TableEncoder
+from ..data.columns import CategoryColumn, Column, NumberColumn
+from ..errors import InputError
+from .question import Among, Is, Part, Wanted, Within, quoted_name
+
+DAY = 24 * 3600 * 1000  # in milliseconds, the unit of instants
+
+
+def find_column(encoder: TableEncoder, name: str) -> Column:
+    """The column of this name; what is no column of the model is explained."""
+    for column in encoder.columns:
+        if column.name == name:
+            return column
+    if name in encoder.left_out:
+        raise InputError(f"Column {name!r} was left out of the model: in training it {reason_then(encoder.left_out[name])}.")
+    known = [column.name for column in encoder.columns]
+    raise InputError(f"The model has no column {name!r}. {near(name, known)}Its columns: {some(known)}.")
+
+
+def reason_then(reason: str) -> str:
+    return reason.replace("is ", "was ", 1) if reason.startswith("is ") else reason.replace("has ", "had ", 1)
+
+
+def evidence(encoder: TableEncoder, parts: Iterable[Part]) -> dict[str, Any]:
+    """What is known, in the columns' own values, as the estimator wants it."""
+    columns = {part.name: find_column(encoder, part.name) for part in parts}
+    return {part.name: typed(columns[part.name], part.wanted) for part in parts if part.wanted}
+
+
+def typed(column: Column, wanted: Wanted) -> Any:
+    """A value, a range or a set of values of a column."""
+    from ..data import Between, OneOf
+
+    match wanted:
+        case Is(text):
+            return one_value(column, text)
+        case Among(texts):
+            return OneOf(tuple(one_value(column, text) for text in texts))
+        case Within(low, high):
+            return Between(*ends(column, low, high))
+
+
+def ends(column: Column, low: str | None, high: str | None) -> tuple[Any, Any]:
+    """The two ends of a range, None where it is open."""
+    written = f"{low or ''}..{high or ''}"
+    if not isinstance(column, NumberColumn):
+        name = quoted_name(column.name)
+        raise InputError(
+            f"{column.name}={written} is a range, but column {column.name!r} is a category. "
+            f'Write {name} in (a, b) for several values, or {name}="{written}" if this is one value.'
+        )
+    first, last = (None if text is None else number(column, text) for text in (low, high))
+    if first is not None and last is not None and first > last:
+        raise InputError(f"The range {column.name}={written} is empty: its low end is above its high end. Swap the two.")
+    return first, last
+
+
+def one_value(column: Column, text: str) -> Any:
+    """The value of the column that the text means."""
+    if not isinstance(column, NumberColumn):
+        return level(column, text)
+    value = number(column, text)
+    if column.unit == "whole" and value != round(value):
+        lower = math.floor(value)
+        raise InputError(
+            f"{column.name}={text}: column {column.name!r} holds whole numbers. "
+            f"Ask for {lower} or {lower + 1}, or a range such as {lower}..{lower + 1}."
+        )
+    return int(value) if column.unit == "whole" else value
+
+
+def level(column: Column, text: str) -> Any:
+    """The level that reads like the text: as it stands, or as a truth value in any case, or as a number."""
+    levels = column.levels if isinstance(column, CategoryColumn) else ()
+    for found in levels:
+        if str(found) == text or (isinstance(found, bool) and str(found).lower() == text.lower()):
+            return found
+    for found in levels:
+        if isinstance(found, (int, float)) and not isinstance(found, bool) and same_number(found, text):
+            return found
+    known = [str(found) for found in levels]
+    raise InputError(f"{column.name}={text} is no value of column {column.name!r}. {near(text, known)}Its values: {some(known)}.")
+
+
+def same_number(value: float | int, text: str) -> bool:
+    try:
+        return float(text) == value
+    except ValueError:
+        return False
+
+
+def number(column: NumberColumn, text: str) -> Any:
+    """The number or date in a text."""
+    expected = {"day": "a date such as 2024-01-31", "instant": "a date such as 2024-01-31 or 2024-01-31 17:30"}
+    try:
+        if column.unit == "day":
+            return dt.date.fromisoformat(text)
+        if column.unit == "instant":
+            instant = dt.datetime.fromisoformat(text)
+            return instant.astimezone(dt.UTC).replace(tzinfo=None) if instant.tzinfo else instant
+        if math.isfinite(value := float(text)):
+            return value
+    except ValueError:
+        pass
+    hint = f" For a range write {quoted_name(column.name)}=50.. or {quoted_name(column.name)}=..50." if text[:1] in "<>" else ""
+    raise InputError(
+        f"{column.name}={text}: expected {expected.get(column.unit, 'a number')}, since that is what the column holds.{hint}"
+    )
+
+
+def near(text: str, known: list[str]) -> str:
+    """A question for names that look alike, whatever their case."""
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(text.casefold(), folded, n=3, cutoff=0.6)
+    return f"Did you mean {' or '.join(repr(folded[name]) for name in close)}? " if close else ""
+
+
+def some(names: list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def plain(column: Column | None, value: Any) -> Any:
+    """The value as JSON can hold it, dates in ISO form."""
+    if isinstance(value, dt.datetime):
+        return value.date().isoformat() if only_days(column) else value.isoformat(sep=" ")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value.item() if hasattr(value, "item") else value
+
+
+def only_days(column: Column | None) -> bool:
+    """Whether the column holds instants that are all at midnight, as dates from a csv file are."""
+    return isinstance(column, NumberColumn) and column.spacing % DAY == 0 and column.centre % DAY == 0
+
+
+def kind_of(column: Column) -> str:
+    """The kind of a column in one or two words."""
+    if not isinstance(column, NumberColumn):
+        return "category"
+    if column.unit == "instant":
+        return "date" if only_days(column) else "instant"
+    return {"day": "date", "whole": "whole number"}.get(column.unit, "number")
+
+
+def fit_to(frame: Any, encoder: TableEncoder) -> Any:
+    """The frame with columns that can take the model's values: a column of gaps alone says nothing about its type."""
+    types: dict[str, Any] = {}
+    for column in encoder.columns:
+        if column.name not in frame:
+            continue
+        found = frame[column.name]
+        if found.isna().all():
+            types[column.name] = empty_type(column)
+        elif isinstance(column, NumberColumn) and column.unit == "number" and found.dtype == "Int64":
+            types[column.name] = "float64"  # whole numbers so far, and the gaps may be filled with others
+    return frame.astype(types)
+
+
+def empty_type(column: Column) -> Any:
+    if not isinstance(column, NumberColumn):
+        return object
+    return {"whole": "Int64", "number": "float64"}.get(column.unit, "datetime64[ms]")
+
+
+def text_columns(encoder: TableEncoder) -> list[str]:
+    """Columns whose values are text: a file must not make numbers of them."""
+    return [c.name for c in encoder.columns if isinstance(c, CategoryColumn) and any(isinstance(v, str) for v in c.levels)]

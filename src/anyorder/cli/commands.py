@@ -1,0 +1,303 @@
+"""The verbs of the command line: read the arguments, call one function, show or write what it answers."""
+
+import sys
+import warnings
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from ..errors import AnyOrderError, InputError
+from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
+from .question import Is, parse_evidence, parse_names, parse_question
+
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `anyorder fit` wrote.", show_default=False)]
+TableFile = Annotated[
+    Path,
+    typer.Argument(
+        metavar="TABLE", help=".csv, .tsv or .parquet, also with .gz; - reads csv from standard input.", show_default=False
+    ),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", help="A table file, by its suffix; without it, csv on standard output.", show_default=False),
+]
+Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
+
+
+class Verbs(TyperGroup):
+    """Faults of the input become one line on standard error and exit code 1, warnings a line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        notes: dict[str, None] = {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", UserWarning)
+                warnings.showwarning = lambda message, *_: notes.setdefault(str(message))
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (AnyOrderError, OSError) as error:
+            say(" ".join(str(error).splitlines()))
+            raise typer.Exit(1) from error
+        finally:
+            for text in notes:
+                say(f"note: {text}")
+
+
+app = typer.Typer(
+    cls=Verbs,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Start with: anyorder fit people.csv",
+)
+
+
+def print_version(asked: bool) -> bool:
+    if asked:
+        from importlib.metadata import version
+
+        print(f"anyorder {version('anyorder')}")
+        raise typer.Exit
+    return asked
+
+
+@app.callback()
+def anyorder(
+    version: Annotated[
+        bool, typer.Option("--version", callback=print_version, is_eager=True, help="Show the version and exit.")
+    ] = False,
+) -> None:
+    """Train once on a table, then ask in any order: any columns given any others, gaps filled, new rows, strange rows."""
+
+
+@app.command(epilog="Example: anyorder fit people.csv -o people.ao --kind zip=category")
+def fit(
+    table: TableFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The model file; people.ao for people.csv.", show_default=False)
+    ] = None,
+    effort: Annotated[float, typer.Option(help="How long to train; 2 takes twice as long as 1.")] = 1.0,
+    seed: Seed = 0,
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN=KIND", help="Overrule a kind: category, number or leave out. May be repeated.", show_default=False
+        ),
+    ] = None,
+    without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Learn a table and write the model to one file.
+
+    Empty cells are gaps, and so are NA, N/A, NaN, None and null, as in pandas. ISO dates are read as dates.
+    """
+    path = output or model_path(table)
+    kinds = kinds_of(kind or [])
+    check_model_output(path, table)
+    frame = read_table(table)
+    from ..training import progress_bar
+    from . import models, printing
+
+    with progress_bar() as progress:
+        document = models.fit(frame, path, progress, effort=effort, random_state=seed, kinds=kinds, keep_rows=not without_rows)
+    printing.tell(document, printing.show_fit, json)
+
+
+@app.command(epilog="Example: anyorder ask people.ao 'income | age=30..40, city in (Oslo, Bergen)'")
+def ask(
+    model: ModelFile,
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="Columns asked for, then | and what is known.", show_default=False)
+    ],
+    json: AsJson = False,
+) -> None:
+    """What a column is likely to be, given others.
+
+    The answer is a list of bars for a category, a histogram for a number.
+
+    What is known: name=value, name=low..high (either end may be left out), name in (a, b). Without | nothing is known.
+    A target with a value, "income=50000 | age=39", is answered with its probability.
+    Names and values with commas or other marks go in quotes: city="Washington, D.C."
+    """
+    asked = parse_question(question)
+    from . import answers, printing
+
+    document = answers.ask(load(model), asked)
+    printing.tell(document, printing.show_answers, json)
+
+
+@app.command(epilog="Example: anyorder impute people.ao gaps.csv -o full.csv --intervals")
+def impute(
+    model: ModelFile,
+    table: TableFile,
+    output: Output = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="So many random fillings, one below the other, told apart by a column draw.", show_default=False
+        ),
+    ] = None,
+    intervals: Annotated[bool, typer.Option("--intervals", help="Add NAME_low and NAME_high for the gaps of numbers.")] = False,
+    level: Annotated[float, typer.Option(min=0.01, max=0.999, help="The probability between the two.")] = 0.9,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Fill gaps, with the best guess or with random draws.
+
+    Cells that are no gaps stay as they are.
+    """
+    if draws and intervals:
+        raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
+    check_files(output, model, table)
+    from . import tables
+
+    face, frame = load_both(model, table, seed)
+    filled, about = tables.impute(face, frame, draws)
+    if intervals:
+        filled = tables.with_intervals(face, frame, filled, level)
+    deliver(face, filled, about, output, json)
+
+
+@app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
+def sample(
+    model: ModelFile,
+    n: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 10,
+    given: Annotated[
+        list[str] | None, typer.Option(help="What is known, as in `anyorder ask`. May be repeated.", show_default=False)
+    ] = None,
+    output: Output = None,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Draw new rows, given the values of some columns."""
+    parts = parse_evidence(given or [])
+    check_files(output, model)
+    from . import tables
+
+    face = load(model, seed)
+    drawn, about = tables.sample(face, n, parts)
+    deliver(face, drawn, about, output, json)
+
+
+@app.command(epilog="Example: anyorder score people.ao rows.csv --target income --given age,city")
+def score(
+    model: ModelFile,
+    table: TableFile,
+    target: Annotated[
+        list[str] | None, typer.Option(help="Columns to score; all that are not given.", show_default=False)
+    ] = None,
+    given: Annotated[list[str] | None, typer.Option(help="Columns that are known.", show_default=False)] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write row and log_prob of every row here.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """The log-probability of every row, in nats.
+
+    Numbers count as they were recorded; columns that are neither target nor given are averaged out.
+
+    Rows are counted from 1, the header not counted.
+    """
+    targets, known = parse_names(target or []), parse_names(given or [])
+    check_files(output, model, table)
+    from . import printing, tables
+
+    face, frame = load_both(model, table)
+    scores, document = tables.score(face, frame, targets, known)
+    if output:
+        write_table(scores, output)
+        document["written"] = str(output)
+    if json:
+        printing.print_json({**document, "log_prob": scores["log_prob"].tolist()})
+    else:
+        printing.show_score(document)
+
+
+@app.command(epilog="Example: anyorder anomalies people.ao rows.csv --top 5")
+def anomalies(
+    model: ModelFile,
+    table: TableFile,
+    top: Annotated[int, typer.Option(min=1, help="How many rows.")] = 10,
+    json: AsJson = False,
+) -> None:
+    """The most surprising rows, and the cells that make them so.
+
+    A cell is shown if the chance of anything so far out is below 5 %. Rows are counted from 1, the header not counted.
+    """
+    from . import answers, printing
+
+    face, frame = load_both(model, table)
+    document = answers.anomalies(face, frame, top)
+    printing.tell(document, printing.show_anomalies, json)
+
+
+@app.command(epilog="Example: anyorder info people.ao")
+def info(model: ModelFile, json: AsJson = False) -> None:
+    """What a model file holds: columns, kinds, training rows."""
+    from . import models, printing
+
+    document = models.info(model)
+    printing.tell(document, printing.show_info, json)
+
+
+def load(model: Path, seed: int = 0) -> Any:
+    from ..estimator import AnyOrder
+
+    return AnyOrder.load(model).set_params(random_state=seed)
+
+
+def load_both(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame]:
+    """The model, and the table with the types the model knows."""
+    from .cells import fit_to, text_columns
+
+    face = load(model, seed)
+    return face, fit_to(read_table(table, texts=text_columns(face.encoder_)), face.encoder_)
+
+
+def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool) -> None:
+    """A table: to its file, or to standard output as csv, or as JSON."""
+    from . import printing, tables
+
+    if output:
+        write_table(frame, output)
+        about["written"] = str(output)
+    if json:
+        printing.print_json(about if output else {**about, "table": tables.records(model, frame)})
+    elif output:
+        gaps = f", {about['gaps']} gaps filled" if "gaps" in about else ""
+        say(f"wrote {len(frame)} rows to {output}{gaps}")
+    else:
+        sys.stdout.write(in_bytes(frame, Path("table.csv")).decode())
+
+
+def check_files(output: Path | None, *inputs: Path) -> None:
+    if output:
+        check_output(output, *inputs)
+
+
+def model_path(table: Path) -> Path:
+    """people.ao beside people.csv.gz."""
+    if str(table) == "-":
+        raise typer.BadParameter("a table from standard input has no name: name the model with -o.")
+    return table.with_name(table.name.removesuffix(".gz")).with_suffix(".ao")
+
+
+def kinds_of(texts: list[str]) -> dict[str, str]:
+    """{"zip": "category"} from "zip=category"."""
+    kinds: dict[str, str] = {}
+    for part in parse_evidence(texts):
+        if not isinstance(part.wanted, Is) or part.wanted.text not in ("category", "number", "leave out"):
+            raise InputError(f"--kind for {part.name!r} is not understood; expected category, number or leave out.")
+        kinds[part.name] = part.wanted.text
+    return kinds
+
+
+def say(text: str) -> None:
+    """A word on standard error, where it disturbs no pipe."""
+    print(f"anyorder: {text}", file=sys.stderr)

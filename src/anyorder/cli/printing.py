@@ -1,0 +1,209 @@
+"""Documents as a person reads them on a terminal of eighty characters."""
+
+import json
+import math
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rich.cells import cell_len, set_cell_size
+from rich.console import Console
+from rich.text import Text
+
+from .drawing import Bar, bytes_text, draw, number_text, percent, probability_text, seconds_text, shorten
+from .question import quoted
+
+Document = dict[str, Any]
+MOST_BARS = 15
+
+
+def print_json(document: Document) -> None:
+    """One document on standard output, and nothing else."""
+    sys.stdout.write(json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+
+
+def finite(item: Any) -> Any:
+    """JSON has no infinity and no NaN: null in their place."""
+    if isinstance(item, dict):
+        return {key: finite(value) for key, value in item.items()}
+    if isinstance(item, list):
+        return [finite(value) for value in item]
+    return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def tell(document: Document, show: Callable[[Document], None], json: bool) -> None:
+    """The document as JSON, or as a person reads it."""
+    if json:
+        print_json(document)
+    else:
+        show(document)
+
+
+class Printer:
+    """Writes to standard output: colours on a terminal, plain text into a pipe."""
+
+    def __init__(self) -> None:
+        self.console = Console(highlight=False)
+        self.width = min(self.console.width, 100)
+
+    def line(self, text: str = "", style: str = "") -> None:
+        self.console.print(Text(text, style=style), soft_wrap=True)
+
+    def pairs(self, *pairs: tuple[str, str]) -> None:
+        """Names and values, one pair a line, the values below each other."""
+        room = max(len(name) for name, _ in pairs)
+        for name, value in pairs:
+            self.console.print(Text.assemble("  ", (f"{name:{room}}", "dim"), "  ", value), soft_wrap=True)
+
+    def table(self, headings: list[str], rows: list[list[str]]) -> None:
+        """Cells below each other; where the terminal ends, the last one is cut."""
+        rooms = [max(map(cell_len, cells)) for cells in zip(headings, *rows, strict=True)]
+        rooms[-1] = max(8, min(rooms[-1], self.width - sum(rooms[:-1]) - 2 * len(rooms)))
+        for cells, style in [(headings, "dim"), *((row, "") for row in rows)]:
+            fitted = [set_cell_size(shorten(cell, room), room) for cell, room in zip(cells, rooms, strict=True)]
+            self.line("  " + "  ".join(fitted).rstrip(), style)
+
+    def bars(self, bars: list[Bar]) -> None:
+        for text in draw(bars, self.width - 2):
+            self.line(f"  {text}")
+
+
+def show_answers(document: Document) -> None:
+    out = Printer()
+    given = f" given {', '.join(document['given'])}" if document["given"] else ""
+    for answer in document["answers"]:
+        if "probability" in answer:
+            out.line(f"{answer['wanted']}{given}", "bold")
+            precision = f", recorded to {answer['precision']:g}" if "precision" in answer else ""
+            out.pairs(("probability", probability_text(answer["probability"]) + precision))
+        elif answer["kind"] == "category":
+            out.line(f"{answer['target']}{given}", "bold")
+            show_category(out, answer)
+        else:
+            out.line(f"{answer['target']}{given}", "bold")
+            show_number(out, answer)
+        out.line()
+    if len(document["answers"]) > 1:
+        out.line("Each of these is the law of one column alone, given the evidence; they are not joint.", "dim")
+
+
+def show_category(out: Printer, answer: Document) -> None:
+    """The likeliest values as bars, what is left in one line."""
+    found = [Bar(number_text(item["value"]), item["probability"]) for item in answer["probabilities"]]
+    bars, rest = (found, []) if len(found) <= MOST_BARS + 1 else (found[:MOST_BARS], found[MOST_BARS:])
+    out.bars(bars)
+    if rest:
+        out.line(f"  and {len(rest)} more values, together {percent(sum(bar.probability for bar in rest)).strip()}", "dim")
+
+
+def show_number(out: Printer, answer: Document) -> None:
+    bins, interval = answer["bins"], answer["interval"]
+    lows, highs = ([edge_text(item[end]) for item in bins] for end in ("low", "high"))
+    room = max(map(len, lows)), max(map(len, highs))
+    spans = [f"{low:>{room[0]}} .. {high:>{room[1]}}" for low, high in zip(lows, highs, strict=True)]
+    out.bars([Bar(span, item["probability"]) for span, item in zip(spans, bins, strict=True)])
+    out.line()
+    out.pairs(
+        ("median", number_text(answer["median"])),
+        ("mean", number_text(answer["mean"])),
+        (f"{100 * interval['level']:g} %", f"{number_text(interval['low'])} to {number_text(interval['high'])}"),
+    )
+
+
+def edge_text(value: Any) -> str:
+    """The edge of a bin: an instant to the minute."""
+    return value[: len("2024-01-31 17:30")] if isinstance(value, str) else number_text(value)
+
+
+def show_fit(document: Document) -> None:
+    out = Printer()
+    show_columns(out, document)
+    out.line()
+    nats = document["held_out_nats"]
+    out.pairs(
+        ("rows", str(document["rows"])),
+        ("columns", f"{len(document['columns'])} in the model, {len(document['left_out'])} left out"),
+        ("held out", "no rows were held out" if nats is None else f"{nats:.3f} nats a row"),
+        ("time", seconds_text(document["seconds"])),
+        *about_file(document),
+    )
+
+
+def show_info(document: Document) -> None:
+    out = Printer()
+    show_columns(out, document)
+    out.line()
+    out.pairs(("network", f"{document['parameters']:,} weights"), *about_file(document))
+
+
+def about_file(document: Document) -> list[tuple[str, str]]:
+    kept = document["keeps_rows"]
+    rows = f"{kept} are in the file: share it only as you would the table" if kept else "none are in the file"
+    return [("training rows", rows), ("file", f"{document['file']}, {bytes_text(document['bytes'])}")]
+
+
+def show_columns(out: Printer, document: Document) -> None:
+    rows = [[shorten(column["name"], 28), column["kind"], column_text(column)] for column in document["columns"]]
+    out.table(["column", "kind", "values"], rows)
+    if document["left_out"]:
+        out.line("\nleft out", "bold")
+        for name, reason in document["left_out"].items():
+            out.line(f"  {shorten(name, 28)}: {reason}")
+
+
+def column_text(column: Document) -> str:
+    if "levels" in column:
+        return f"{len(column['levels'])}: {', '.join(shorten(quoted(str(level)), 20) for level in column['levels'])}"
+    span = f"{number_text(column['low'])} to {number_text(column['high'])}" if "low" in column else ""
+    return f"{span}, recorded to {precision_text(column)}"
+
+
+def precision_text(column: Document) -> str:
+    spacing = column["precision"]
+    if column["kind"] == "date":
+        days = spacing / 86400 if spacing >= 86400 else spacing
+        return "the day" if days == 1 else f"{days:g} days"
+    return f"{spacing:g} s" if column["kind"] == "instant" else f"{spacing:g}"
+
+
+def show_score(document: Document) -> None:
+    out = Printer()
+    target = ", ".join(document["target"]) if document["target"] else "all columns"
+    given = f" | {', '.join(document['given'])}" if document["given"] else ""
+    out.line(f"log p({target}{given}), nats a row", "bold")
+    out.pairs(
+        ("rows", str(document["rows"])),
+        ("mean", f"{document['mean']:.3f} ± {document['standard_error']:.3f}"),
+        ("spread", f"{document['spread']:.3f}"),
+    )
+    if document["rows_with_gaps"]:
+        out.line(f"  {document['rows_with_gaps']} rows have gaps in the target; a gap is not scored", "dim")
+    out.line("\nlowest", "bold")
+    out.pairs(*((f"row {item['row']}", f"{item['log_prob']:.3f}") for item in document["lowest"]))
+
+
+def show_anomalies(document: Document) -> None:
+    out = Printer()
+    for item in document["top"]:
+        out.line(f"row {item['row']}: {item['nats']:.1f} nats, the mean row has {document['mean_nats']:.1f}", "bold")
+        rows = [
+            [shorten(cell["column"], 24), shorten(number_text(cell["value"]), 24), expected_text(cell), nats_text(cell)]
+            for cell in item["cells"]
+        ]
+        if rows:
+            out.table(["cell", "seen", "expected", "nats"], rows)
+        else:
+            out.line("  no single cell stands out; it is the combination")
+        out.line()
+
+
+def nats_text(cell: Document) -> str:
+    return f"{cell['nats']:.1f}" if "nats" in cell else ""
+
+
+def expected_text(cell: Document) -> str:
+    if "unseen" in cell:
+        return "this value was never seen in training"
+    if "likeliest" in cell:
+        return f"{shorten(number_text(cell['likeliest']), 20)} ({percent(cell['probability']).strip()})"
+    return f"{number_text(cell['low'])} to {number_text(cell['high'])} ({100 * cell['level']:g} %)"

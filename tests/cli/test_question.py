@@ -1,0 +1,94 @@
+"""The language of questions: whatever a column or a value is called, what was written is what is read."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anyorder import InputError
+from anyorder.cli.question import Among, Asked, Is, Part, Within, parse_evidence, parse_names, parse_question, write_question
+
+WORDS = st.text(min_size=0, max_size=12) | st.sampled_from(
+    ["in", "a in (b", "a..b", "..", ".", "<=50K", "O'Brien", '"', "''", "x=", "|"]
+)
+ENDS = st.tuples(st.none() | WORDS, st.none() | WORDS).filter(lambda ends: ends != (None, None))
+WANTED = st.tuples(st.just(Is), st.tuples(WORDS)) | st.tuples(st.just(Within), ENDS)
+WANTED |= st.tuples(st.just(Among), st.tuples(st.lists(WORDS, min_size=1, max_size=3).map(tuple)))
+NAMES = st.lists(WORDS, min_size=1, max_size=5, unique=True)
+
+
+@given(NAMES, st.data())
+def test_what_was_written_is_what_is_read(names, data):
+    cut = data.draw(st.integers(1, len(names)))
+    wanted = [data.draw(WANTED if place >= cut else st.none() | WANTED) for place in range(len(names))]
+    parts = [Part(name, kind and kind[0](*kind[1])) for name, kind in zip(names, wanted, strict=True)]
+    asked = Asked(tuple(parts[:cut]), tuple(parts[cut:]))
+    assert parse_question(write_question(asked)) == asked
+
+
+@given(st.text(max_size=30) | st.text("ab=|,.()\"' in<>", max_size=20))
+def test_any_text_is_read_or_refused_with_a_reason(text):
+    try:
+        asked = parse_question(text)
+    except InputError:
+        return
+    assert parse_question(write_question(asked)) == asked
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("income", Asked((Part("income"),))),
+        ("income|age=39", Asked((Part("income"),), (Part("age", Is("39")),))),
+        (" income , age | city = New York ", Asked((Part("income"), Part("age")), (Part("city", Is("New York")),))),
+        ("income=<=50K", Asked((Part("income", Is("<=50K")),))),
+        ("hours per week=30.5 .. 40", Asked((Part("hours per week", Within("30.5", "40")),))),
+        ("a=..-3", Asked((Part("a", Within(None, "-3")),))),
+        ("a=2020-01-01..", Asked((Part("a", Within("2020-01-01", None)),))),
+        ("a | b=1.., c=2", Asked((Part("a"),), (Part("b", Within("1", None)), Part("c", Is("2"))))),
+        ("city in (Oslo, 'Washington, D.C.')", Asked((Part("city", Among(("Oslo", "Washington, D.C."))),))),
+        ("born in in(Oslo)", Asked((Part("born in", Among(("Oslo",))),))),
+        ('\'a | b\'="he said ""no"""', Asked((Part("a | b", Is('he said "no"')),))),
+        ("name=O'Brien | größe='1..2'", Asked((Part("name", Is("O'Brien")),), (Part("größe", Is("1..2")),))),
+        ("note=''", Asked((Part("note", Is("")),))),
+    ],
+)
+def test_the_grammar(text, expected):
+    assert parse_question(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "expected the name of a column at place 1"),
+        ("income |", "expected the name of a column at place 9"),
+        ("income | age=", "expected a value after = at place 14"),
+        ("income | age", r"'age' is given without a value. Write age=..., age=low..high or age in \(a, b\)"),
+        ("a | b=1 | c=2", r'more than one "\|"'),
+        ("a | city in (Oslo", r'a "\)" is missing'),
+        ("a | city in ()", "expected a value between the brackets"),
+        ("a | city in (Oslo) or so", "'or so' after the bracket is not understood"),
+        ("a | city='Oslo", "the quote ' at place 10 is not closed"),
+        ("a | city='Oslo' x", "'x' after 'Oslo' is not understood"),
+        ("a | age >= 30", r"write a range: age=50.. for at least"),
+        ("a, b | a=3", "'a' stands 2 times. Name every column once"),
+        ("a=..", "expected a value after .. at place 5"),
+    ],
+)
+def test_what_cannot_be_read_is_explained(text, message):
+    with pytest.raises(InputError, match=message):
+        parse_question(text)
+
+
+def test_evidence_and_names():
+    assert parse_evidence(["city=Oslo", "age=3..4, sex=F"]) == (
+        Part("city", Is("Oslo")),
+        Part("age", Within("3", "4")),
+        Part("sex", Is("F")),
+    )
+    assert parse_names(["a, 'b, c'", "d"]) == ["a", "b, c", "d"]
+    with pytest.raises(InputError, match=r"Got 'a=3'; expected names of columns only, such as a\."):
+        parse_names(["a=3"])
+    with pytest.raises(InputError, match="a meaning in `anyorder ask` only"):
+        parse_evidence(["a=3 | b=4"])
+    with pytest.raises(InputError, match="'a' is given without a value"):
+        parse_evidence(["a"])
