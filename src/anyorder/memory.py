@@ -1,7 +1,7 @@
 """A model without a network: the training rows under a learned metric on what is known."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import final
 
 import torch
@@ -64,28 +64,34 @@ class Memory(nn.Module):
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         own = torch.full((len(x),), -1, device=x.device) if context is None else context[:, 0]
-        return Conditionals([Recalled(group.to(x.device), self, seen, given, own) for group in self.groups])
+        recall = Recall(self, seen, given, own)
+        return Conditionals([Recalled(group.to(x.device), recall) for group in self.groups])
 
-    def weigh(self, x: Values, given: Mask, own: Int[Tensor, " batch"]) -> Float[Tensor, "batch variable remembered"]:
-        """How much every remembered row counts for every variable."""
-        distance = torch.bmm(self._features(x), self._scaled_metric(given)).transpose(1, 2)
-        away = (self.held.T == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=x.device))
+    def weigh(
+        self,
+        features: Float[Tensor, "batch remembered feature"],
+        given: Mask,
+        own: Int[Tensor, " batch"],
+        targets: Int[Tensor, " target"],
+    ) -> Float[Tensor, "batch target remembered"]:
+        """How much every remembered row counts for every target."""
+        distance = torch.bmm(features, self._scaled_metric(given, targets)).transpose(1, 2)
+        away = (self.held.T[targets] == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
         near = (-distance).masked_fill(away, -1e9).softmax(-1)
-        share = self.marginal.sigmoid()[:, None]
+        share = self.marginal[targets].sigmoid()[:, None]
         even = (~away).to(near.dtype)
-        return (1 - share) * near + share * even / even.sum(-1, keepdim=True).clamp(min=1)
+        return (1 - share) * near + share / even.sum(-1, keepdim=True).clamp(min=1) * even
 
-    def _scaled_metric(self, given: Mask) -> Float[Tensor, "batch feature variable"]:
+    def _scaled_metric(self, given: Mask, targets: Int[Tensor, " target"]) -> Float[Tensor, "batch feature target"]:
         """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
-        known = given.sum(-1)
-        scale = self.sharpness[:, known].exp().T  # (batch, target)
-        weight = F.softplus(self.metric).permute(1, 2, 0)  # (feature, known, target)
+        scale = self.sharpness[targets][:, given.sum(-1)].exp().T  # (batch, target)
+        weight = F.softplus(self.metric[targets]).permute(1, 2, 0)  # (feature, known, target)
         if not self._has_gaps:
             weight = weight[:3]
         return (weight.flatten(0, 1) * given.repeat(1, len(weight))[:, :, None]) * scale[:, None, :]
 
     @torch.no_grad()
-    def _features(self, x: Values) -> Float[Tensor, "batch remembered feature"]:
+    def features(self, x: Values) -> Float[Tensor, "batch remembered feature"]:
         """How every known value differs from every remembered one: how far, whether at all, by how many ranks, or not held."""
         apart = (x[:, None] - self.rows).abs_()
         differs = (apart > self.spacing / 2).to(apart.dtype)
@@ -108,46 +114,51 @@ class Memory(nn.Module):
 
 
 @final
+class Recall:
+    """Some rows in front of a memory. What two questions about them share is computed once, if it is not too large."""
+
+    def __init__(self, memory: Memory, x: Values, given: Mask, own: Int[Tensor, " batch"]) -> None:
+        self.memory, self.x, self.given, self.own = memory, x, given, own
+        self.at_once = max(1, NUMBERS_AT_ONCE // (4 * memory.rows.numel()))  # rows whose features fit
+
+    @cached_property
+    def features(self) -> Tensor:
+        return self.memory.features(self.x)
+
+    def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Float[Tensor, "cell remembered"]:
+        """Every remembered row's weight for every cell. Cells come sorted by row: all variables of a row share its distances."""
+        rows, place = torch.unique(row, return_inverse=True)
+        targets, column = torch.unique(variable, return_inverse=True)
+        out = [self.x.new_zeros(0, len(self.memory.rows))]
+        bounds = torch.searchsorted(place, torch.arange(0, len(rows) + self.at_once, self.at_once, device=place.device)).tolist()
+        for k, some in enumerate(rows.split(self.at_once) if len(rows) else ()):
+            cells = slice(bounds[k], bounds[k + 1])
+            features = self.features[some] if len(self.x) <= self.at_once else self.memory.features(self.x[some])
+            weight = self.memory.weigh(features, self.given[some], self.own[some], targets)
+            out.append(weight[place[cells] - k * self.at_once, column[cells]])
+        return torch.cat(out)
+
+
+@final
 @dataclass(frozen=True)
 class Recalled(Laws):
     """The laws that a memory gives, made when they are asked for."""
 
-    memory: Memory
-    x: Values
-    given: Mask
-    own: Int[Tensor, " batch"]
+    recall: Recall
 
     def at(self, cells: Some) -> Law:
-        row = torch.arange(len(self.x), device=self.x.device)[:, None].expand(-1, len(self.index))[cells]
-        variable = self.index.expand(len(self.x), -1)[cells]
-        weight = self._weights(row.flatten(), variable.flatten()).view(*row.shape, len(self.memory.rows))
-        domain = self.memory.schema.variables[int(self.index[0])].domain
+        memory, count = self.recall.memory, len(self.recall.x)
+        row = torch.arange(count, device=self.index.device)[:, None].expand(-1, len(self.index))[cells]
+        variable = self.index.expand(count, -1)[cells]
+        weight = self.recall.weights(row.flatten(), variable.flatten()).view(*row.shape, len(memory.rows))
+        value = memory.rows.T[variable]
+        domain = memory.schema.variables[int(self.index[0])].domain
         if isinstance(domain, Recorded):
-            memory = self.memory
             share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
-            return KernelLaw(memory.spacing[variable], weight, memory.rows.T[variable], share, blur)
-        return self._codes(weight, variable, levels_of(domain))
-
-    def _codes(self, weight: Tensor, variable: Tensor, levels: int) -> CategoricalLaw:
-        codes = self.memory.rows.T[variable].long()
-        table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, codes, weight)
+            return KernelLaw(memory.spacing[variable], weight, value, share, blur)
+        levels = levels_of(domain)
+        table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, value.long(), weight)
         return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log())
-
-    def _weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Float[Tensor, "cell remembered"]:
-        """Row by row: all variables of one row share its distances."""
-        rows, place = torch.unique(row, return_inverse=True)
-        out = []
-        for some, cells in self._chunks(len(rows), place):
-            weight = self.memory.weigh(self.x[rows[some]], self.given[rows[some]], self.own[rows[some]])
-            out.append(weight[place[cells] - some.start, variable[cells]])
-        return torch.cat(out) if out else self.x.new_zeros(0, len(self.memory.rows))
-
-    def _chunks(self, rows: int, place: Int[Tensor, " cell"]) -> Iterator[tuple[slice, slice]]:
-        """Some rows at a time, and which cells are theirs; cells come sorted by row."""
-        size = max(1, NUMBERS_AT_ONCE // self.memory.rows.numel() // 4)
-        bounds = torch.searchsorted(place, torch.arange(0, rows + size, size, device=place.device)).tolist()
-        for k, start in enumerate(range(0, rows, size)):
-            yield slice(start, min(start + size, rows)), slice(bounds[k], bounds[k + 1])
 
 
 def alike(schema: Schema) -> list[list[int]]:

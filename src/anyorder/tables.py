@@ -13,7 +13,7 @@ from .model import AnyOrderModel, build_model
 from .schema import Mask, Recorded, Schema, Values
 from .training import Check, Recipe, ardm, fit, fit_weights, mac_all_edges, mixture
 from .training.edges import EdgeSampler
-from .training.fit import split
+from .training.fit import limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of the blend
@@ -49,19 +49,21 @@ def fit_table(
     blend = Blend([network, memory])
     own = (held[:, None] == kept).int()
     place = torch.where(own.any(-1), own.argmax(-1), -1)[:, None]
-    fit_weights(blend, x[held], present[held], ardm(), [None, place], torch.Generator().manual_seed(seed))
+    with limited_threads(1):
+        fit_weights(blend, x[held], present[held], ardm(), [None, place], torch.Generator().manual_seed(seed))
     return TableModel(worth_keeping(blend), history)
 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     """Small tables are passed many times in small batches; large ones get larger batches and more steps."""
-    steps = 2000 if rows < 5000 else 4000
+    steps = 1500 if rows < 5000 else 4000
     steps = max(1, round(steps * effort))
     return Recipe(
         law=table_law(),
         steps=steps,
         batch_size=64 if rows < 5000 else 256,
         check_every=max(1, steps // 20),
+        patience=5,
         seed=seed,
         device=device,
     )
@@ -69,7 +71,7 @@ def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
 
 def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: int, device: str) -> Memory:
     """The rows, and a metric under which each of them is predicted by the others."""
-    steps = max(1, round(400 * min(1.0, effort)))
+    steps = max(1, round(300 * min(1.0, effort)))
     recipe = Recipe(
         law=ardm(),
         steps=steps,

@@ -12,7 +12,7 @@ from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
 from .loss import ROWS_PER_CALL
 
-QUESTIONS, STEPS, RIDGE = 4096, 150, 0.01
+QUESTIONS, STEPS, RIDGE = 2048, 150, 0.01
 
 
 def fit_weights(

@@ -185,14 +185,13 @@ class Run:
             )
         self.optimizer.zero_grad(set_to_none=True)
         (nats / batch.x.shape[1]).backward()  # per variable, so that one learning rate suits every width
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
         for group in self.optimizer.param_groups:  # constant, then linearly down over the second half
             group["lr"] = recipe.learning_rate * min(1.0, 2 * (1 - self.step / recipe.steps))
         self.optimizer.step()
         decay = min(recipe.average, (1 + self.step) / (10 + self.step))  # young averages forget their random start
         with torch.no_grad():
-            for mean, now in zip(self.averaged.parameters(), self.model.parameters(), strict=True):
-                mean.lerp_(now, 1 - decay)
+            torch._foreach_lerp_(list(self.averaged.parameters()), list(self.model.parameters()), 1 - decay)
         self.step += 1
         return nats.item()
 
@@ -269,9 +268,15 @@ class Run:
 @contextmanager
 def threads_for(model: torch.nn.Module, batch_size: int) -> Iterator[None]:
     """One thread where a step is too small to share: waiting costs more than the work, much more on a busy machine."""
-    threads = torch.get_num_threads()
     small = batch_size * sum(p.numel() for p in model.parameters()) < 1e8
-    torch.set_num_threads(1 if small else threads)
+    with limited_threads(1 if small else torch.get_num_threads()):
+        yield
+
+
+@contextmanager
+def limited_threads(count: int) -> Iterator[None]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(count)
     try:
         yield
     finally:

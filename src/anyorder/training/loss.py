@@ -8,7 +8,7 @@ from ..model import Context, Model
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
 
-ROWS_PER_CALL = 4096
+ROWS_PER_CALL = 256  # what a memory makes of more rows leaves the caches
 
 
 def edge_loss(model: Model, x: Values, edges: Edges, context: Context | None = None) -> Float[Tensor, " batch"]:

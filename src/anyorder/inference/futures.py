@@ -1,0 +1,216 @@
+"""How the targets and the candidates of a row may turn out: drawn once, and shared by all that is compared."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Generator, Tensor
+
+from ..conditionals import Conditionals
+from ..heads import DiscreteLaw, Law
+from ..model import Model
+from ..schema import Mask, Schema, Values
+
+Ways = Float[Tensor, "row way variable"]
+Gains = Float[Tensor, "row way place"]
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """The laws of some variables, kept: a memory makes a law anew whenever it is asked for one, and that is what costs."""
+
+    variables: tuple[int, ...]
+    ways: int
+    parts: tuple[tuple[list[int], Law], ...]  # places among `variables`, and their laws: cells (row, way, place)
+
+    @classmethod
+    def of(cls, conditionals: Conditionals, variables: Sequence[int], ways: int, shared: bool = False) -> "Columns":
+        """From laws of every way of every row, or, if `shared`, from laws of every row that hold for all its ways."""
+        change = _repeated(ways) if shared else lambda t: t.unflatten(0, (-1, ways))
+        parts = []
+        for part in conditionals.parts:
+            inside = {variable: place for place, variable in enumerate(part.index.tolist())}
+            mine = [place for place, variable in enumerate(variables) if variable in inside]
+            if mine:
+                law = part.at((slice(None), torch.tensor([inside[variables[place]] for place in mine])))
+                parts.append((mine, changed(law, change)))
+        return cls(tuple(variables), ways, tuple(parts))
+
+    def law(self, variable: int) -> Law:
+        """The law of one of the variables: cells (row, way)."""
+        place = self.variables.index(variable)
+        mine, law = next((mine, law) for mine, law in self.parts if place in mine)
+        return changed(law, lambda t: t[:, :, mine.index(place)])
+
+    def sample(self, rng: Generator) -> Gains:
+        return self._join([law.sample(rng) for _, law in self.parts])
+
+    def divergence(self, other: "Columns", at: Bool[Tensor, "row place"], rng: Generator) -> Gains:
+        """How far these laws are from others of the same variables, in nats; only where `at`, and 0 elsewhere."""
+        pairs = zip(self.parts, other.parts, strict=True)
+        cells = at.unsqueeze(1).expand(-1, self.ways, -1)
+        return self._join([_divergence_at(law, theirs, cells[:, :, mine], rng) for (mine, law), (_, theirs) in pairs])
+
+    def _join(self, answers: list[Tensor]) -> Gains:
+        places = torch.tensor([place for mine, _ in self.parts for place in mine])
+        return torch.cat(answers, dim=-1)[:, :, places.argsort()]
+
+
+def divergence(law: Law, other: Law, rng: Generator) -> Float[Tensor, "*cells"]:
+    r"""The relative entropy of two laws: exact for codes; for numbers an unbiased guess from one draw of each law.
+
+    .. math:: KL(p \| q) = \int (p + q) \left[ \ell \, \sigma(\ell) - \tanh(\ell / 2) \right], \quad \ell = \log p / q
+
+    The usual guess, :math:`\ell` at a draw of p, is as noisy as the root of twice the divergence; what is in brackets
+    (p log p/q - p + q, over p + q) is never negative and for near laws about as noisy as the divergence itself is large.
+    """
+    if isinstance(law, DiscreteLaw) and isinstance(other, DiscreteLaw):
+        log_p, log_q = law.log_pmf(), other.log_pmf()
+        p = log_p.exp()
+        return torch.where(p > 0, p * (log_p - log_q), 0.0).sum(-1)
+    draws = (law.sample(rng), other.sample(rng))
+    ratios = [(law.log_prob(draw) - other.log_prob(draw)).clamp(min=-100.0) for draw in draws]
+    return sum((ratio * ratio.sigmoid() - (ratio / 2).tanh() for ratio in ratios), start=torch.zeros_like(draws[0]))
+
+
+def _divergence_at(law: Law, other: Law, cells: Bool[Tensor, "row way place"], rng: Generator) -> Gains:
+    if cells.all():
+        return divergence(law, other, rng)
+    found = divergence(changed(law, lambda t: t[cells]), changed(other, lambda t: t[cells]), rng)
+    return torch.zeros(cells.shape, dtype=found.dtype, device=found.device).masked_scatter(cells, found)
+
+
+def changed(law: Law, change: Callable[[Tensor], Tensor]) -> Law:
+    """The law with other cells: all tensors of a law begin with its cells, so all are changed alike."""
+
+    def of(value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return change(value)
+        if isinstance(value, Law):
+            return changed(value, change)
+        return tuple(of(one) for one in value) if isinstance(value, tuple) else value
+
+    return replace(law, **{field.name: of(getattr(law, field.name)) for field in fields(law)})
+
+
+def _repeated(ways: int) -> Callable[[Tensor], Tensor]:
+    return lambda t: t.unsqueeze(1).expand(-1, ways, *t.shape[1:])
+
+
+class Plan(NamedTuple):
+    """How many ways a row is given: every level of the target so many times, or only draws (one level then)."""
+
+    levels: int
+    repeats: int
+
+    @property
+    def ways(self) -> int:
+        return self.levels * self.repeats
+
+
+def plan_ways(schema: Schema, targets: Sequence[int], draws: int, exact: bool) -> Plan:
+    """A single target of at most `draws` levels is not drawn; and if the rest is `exact` too, each level is visited once."""
+    levels = levels_of(schema, targets[0])
+    if len(targets) > 1 or not 0 < levels <= draws:
+        return Plan(1, draws)
+    return Plan(levels, 1 if exact else max(2, draws // levels))
+
+
+def levels_of(schema: Schema, variable: int) -> int:
+    """How many codes a variable has; 0 for a number."""
+    return int(getattr(schema.variables[variable].domain, "levels", 0))
+
+
+@final
+@dataclass(frozen=True)
+class Futures:
+    """Values of the targets of some rows in several ways, and the laws that hold before and after they are known."""
+
+    targets: tuple[int, ...]
+    given: Mask  # what is known beforehand: (row, variable)
+    together: tuple[int, ...]  # candidates that are in a set with others, drawn jointly
+    y: Ways  # what is known, targets, and what is together
+    weight: Float[Tensor, "row level"]  # of every level of the target; sums to 1
+    first: Law  # of the first target, given what is known: cells (row, way)
+    before: Columns  # laws of the candidates, given what is known
+    after: Columns  # laws of the candidates when the targets are known too
+
+    def known(self, *more: int) -> Mask:
+        """What is known beforehand and these variables, for every way of every row."""
+        return _with(self.given, more).repeat_interleave(self.y.shape[1], 0)
+
+    def filled(self, rng: Generator) -> Ways:
+        """With values for all candidates; those of single candidates are drawn now."""
+        y, drawn = self.y.clone(), self.after.sample(rng).to(self.y.dtype)
+        for place, variable in enumerate(self.after.variables):
+            if variable not in self.together:
+                y[:, :, variable] = torch.where(self.given[:, variable, None], y[:, :, variable], drawn[:, :, place])
+        return y
+
+
+def draw_futures(
+    model: Model,
+    x: Values,
+    given: Mask,
+    targets: tuple[int, ...],
+    sets: Sequence[tuple[int, ...]],
+    plan: Plan,
+    rng: Generator,
+) -> Futures:
+    """The targets first, then the candidates given them; variables that belong to one set are drawn one after the other."""
+    candidates = sorted({variable for members in sets for variable in members})
+    laws = model(x, given)
+    first = changed(laws.law(targets[0]), _repeated(plan.ways))
+    if isinstance(first, DiscreteLaw) and plan.levels > 1:
+        y, weight = _laid_out(x, targets[0], plan), first.pmf()[:, 0]
+    else:
+        y, weight = draw_targets(model, x, given, targets, plan.ways, rng, first).y, x.new_ones(len(x), 1)
+    known = _with(given, targets).repeat_interleave(plan.ways, 0)
+    after = Columns.of(model(y.flatten(0, 1), known), candidates, plan.ways)
+    together = tuple(sorted({variable for members in sets if len(members) > 1 for variable in members}))
+    for variable in together:
+        drawn = model(y.flatten(0, 1), known).law(variable).sample(rng).to(y.dtype).unflatten(0, y.shape[:2])
+        y[:, :, variable] = torch.where(given[:, variable, None], y[:, :, variable], drawn)
+        known[:, variable] = True
+    before = Columns.of(laws, candidates, plan.ways, shared=True)
+    return Futures(targets, given, together, y, weight, first, before, after)
+
+
+class Drawn(NamedTuple):
+    """Rows with their targets drawn, and how likely that was."""
+
+    y: Ways
+    log_p: Float[Tensor, "row way"]
+
+
+def draw_targets(
+    model: Model, x: Values, given: Mask, targets: Sequence[int], ways: int, rng: Generator, first: Law | None = None
+) -> Drawn:
+    """One target after the other; the law of the first, cells (row, way), need not be asked for if it is there already."""
+    y, log_p = x.unsqueeze(1).repeat(1, ways, 1), torch.zeros(len(x), ways, dtype=torch.float64, device=x.device)
+    for place, target in enumerate(targets):
+        if place:
+            known = _with(given, targets[:place]).repeat_interleave(ways, 0)
+            law = changed(model(y.flatten(0, 1), known).law(target), lambda t: t.unflatten(0, (-1, ways)))
+        else:
+            law = first or changed(model(x, given).law(target), _repeated(ways))
+        drawn = law.sample(rng)
+        log_p += law.log_prob(drawn)
+        y[:, :, target] = drawn.to(y.dtype)
+    return Drawn(y, log_p)
+
+
+def _laid_out(x: Values, target: int, plan: Plan) -> Ways:
+    """Every level of the target, each as often as planned."""
+    y = x.unsqueeze(1).repeat(1, plan.ways, 1)
+    y[:, :, target] = torch.arange(plan.levels, device=x.device, dtype=x.dtype).repeat_interleave(plan.repeats)
+    return y
+
+
+def _with(given: Mask, variables: Sequence[int]) -> Mask:
+    given = given.clone()
+    given[:, list(variables)] = True
+    return given

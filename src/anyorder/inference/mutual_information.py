@@ -1,0 +1,270 @@
+"""How much measurements would tell about the targets: conditional mutual information in nats, exact or drawn."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
+
+import torch
+from jaxtyping import Float
+from torch import Generator, Tensor
+
+from ..errors import InputError
+from ..heads import DiscreteLaw, Law
+from ..model import Model
+from ..schema import Schema
+from .futures import Columns, Futures, Gains, Plan, Ways, divergence, draw_futures, draw_targets, levels_of, plan_ways
+from .sampling import Estimate
+
+MOST_WAYS = 128  # rows of one model call: the laws of a memory hold a number for every row remembered
+
+Sets = Sequence[tuple[int, ...]]
+
+
+class Information(NamedTuple):
+    """I(targets; candidate | known) for every row and candidate, in nats, and how far it may be off: its standard error.
+
+    An exact value has standard error 0.
+    """
+
+    value: Float[Tensor, "batch candidate"]
+    standard_error: Float[Tensor, "batch candidate"]
+
+
+@dataclass(frozen=True)
+class Estimator(ABC):
+    """How the expectation over what has not been measured is taken; `draws` ways for every row, shared by all candidates."""
+
+    draws: int = 16
+
+    def __post_init__(self) -> None:
+        if self.draws < 2:
+            raise InputError(
+                f"{type(self).__name__} got draws={self.draws}; expected at least 2, since the standard error comes from "
+                "their spread."
+            )
+
+    @abstractmethod
+    def terms(self, model: Model, futures: Futures, sets: Sets, rng: Generator) -> Gains:
+        """What every set tells in every way: (row, way, set). Their weighted mean over the ways is the information."""
+
+    @abstractmethod
+    def exact(self, schema: Schema, members: tuple[int, ...]) -> bool:
+        """Whether the candidate's values are summed over, not drawn."""
+
+
+@final
+@dataclass(frozen=True)
+class CandidateRatio(Estimator):
+    r"""How far the law of the candidate moves when the targets become known. The fast one.
+
+    .. math:: I(x_T; x_A \mid x_G) = \mathbb{E}_{x_T} \, KL(p(x_A \mid x_T, x_G) \,\|\, p(x_A \mid x_G))
+
+    Information is symmetric, and a model gives the laws of all candidates at once: every way of a row needs one model call,
+    however many single candidates there are. Larger sets go one variable after the other and share common beginnings.
+    """
+
+    def terms(self, model: Model, futures: Futures, sets: Sets, rng: Generator) -> Gains:
+        total = torch.zeros(*futures.y.shape[:2], len(sets), dtype=torch.float64, device=futures.y.device)
+        for prefix, steps in _steps(sets).items():
+            variables = futures.after.variables if not prefix else tuple(sorted(steps))
+            gains = self._gains(model, futures, prefix, variables, rng)
+            for variable, places in steps.items():
+                total[:, :, places] += gains[:, :, variables.index(variable)].unsqueeze(-1)
+        return total
+
+    def exact(self, schema: Schema, members: tuple[int, ...]) -> bool:
+        return len(members) == 1 and levels_of(schema, members[0]) > 0
+
+    def _gains(
+        self, model: Model, futures: Futures, prefix: tuple[int, ...], variables: tuple[int, ...], rng: Generator
+    ) -> Gains:
+        """Of every variable, when those of the prefix are known; nothing from what is known already."""
+        hidden = ~futures.given[:, list(variables)]
+        if not prefix:
+            return futures.after.divergence(futures.before, hidden, rng)
+        rows, ways = futures.y.flatten(0, 1), futures.y.shape[1]
+        before = Columns.of(model(rows, futures.known(*prefix)), variables, ways)
+        after = Columns.of(model(rows, futures.known(*prefix, *futures.targets)), variables, ways)
+        return after.divergence(before, hidden, rng)
+
+
+def _steps(sets: Sets) -> dict[tuple[int, ...], dict[int, list[int]]]:
+    """{what of a set is known: {what comes next: the places of the sets that take this step}}."""
+    steps: dict[tuple[int, ...], dict[int, list[int]]] = {}
+    for place, members in enumerate(sets):
+        for k, variable in enumerate(members):
+            steps.setdefault(members[:k], {}).setdefault(variable, []).append(place)
+    return steps
+
+
+@dataclass(frozen=True)
+class TargetEstimator(Estimator):
+    """Asks for the targets given every candidate: a model call for every way, candidate and target."""
+
+    @abstractmethod
+    def gain(self, after: Law, before: Law, rng: Generator) -> Float[Tensor, "row way"]:
+        """What is known more about one target after a measurement than before."""
+
+    def terms(self, model: Model, futures: Futures, sets: Sets, rng: Generator) -> Gains:
+        y = futures.filled(rng)
+        before = [futures.first, *(law_of_target(model, futures, y, (), place) for place in range(1, len(futures.targets)))]
+        total = torch.zeros(*y.shape[:2], len(sets), dtype=torch.float64, device=y.device)
+        for place, members in enumerate(sets):
+            hidden = (~futures.given[:, list(members)]).any(-1, keepdim=True)
+            for weight, outcome in self._outcomes(model.schema, futures, y, members):
+                after = [law_of_target(model, futures, outcome, members, k) for k in range(len(before))]
+                gain = torch.stack([self.gain(a, b, rng) for a, b in zip(after, before, strict=True)]).sum(0)
+                total[:, :, place] += torch.where(hidden & (weight > 0), weight * gain, 0.0)
+        return total
+
+    def exact(self, schema: Schema, members: tuple[int, ...]) -> bool:
+        return len(members) == 1 and 0 < levels_of(schema, members[0]) <= self.draws
+
+    def _outcomes(
+        self, schema: Schema, futures: Futures, drawn: Ways, members: tuple[int, ...]
+    ) -> Iterator[tuple[Float[Tensor, "row way"], Ways]]:
+        """The values a set is given, and their weight: those drawn, or every level with its probability."""
+        if not self.exact(schema, members):
+            yield torch.ones_like(drawn[:, :, 0]), drawn
+            return
+        (variable,) = members
+        law = futures.after.law(variable)
+        assert isinstance(law, DiscreteLaw)
+        for code, weight in enumerate(law.pmf().unbind(-1)):
+            y = drawn.clone()
+            y[:, :, variable] = torch.where(futures.given[:, variable, None], y[:, :, variable], float(code))
+            yield weight, y
+
+
+def law_of_target(model: Model, futures: Futures, y: Ways, members: tuple[int, ...], place: int) -> Law:
+    """Of one target when these members and the targets before it are known: cells (row, way)."""
+    known = futures.known(*members, *futures.targets[:place])
+    return Columns.of(model(y.flatten(0, 1), known), futures.targets[place : place + 1], y.shape[1]).law(futures.targets[place])
+
+
+@final
+@dataclass(frozen=True)
+class TargetRatio(TargetEstimator):
+    r"""How far the laws of the targets move when the candidate becomes known: the reward of ACFlow-DFA, with less noise.
+
+    .. math:: I(x_T; x_A \mid x_G) = \mathbb{E} \log \frac{p(x_T \mid x_A, x_G)}{p(x_T \mid x_G)}
+    """
+
+    def gain(self, after: Law, before: Law, rng: Generator) -> Float[Tensor, "row way"]:
+        return divergence(after, before, rng)
+
+
+@final
+@dataclass(frozen=True)
+class EntropyDifference(TargetEstimator):
+    r"""How much less uncertain the targets become, with the entropy of every law as the law itself gives it.
+
+    .. math:: I(x_T; x_A \mid x_G) = H(x_T \mid x_G) - \mathbb{E} \, H(x_T \mid x_A, x_G)
+
+    Before and after are taken along the same ways. Slow where entropies are: for numbers on a lattice.
+    """
+
+    def gain(self, after: Law, before: Law, rng: Generator) -> Float[Tensor, "row way"]:
+        return before.entropy() - after.entropy()
+
+
+@torch.no_grad()
+def information(
+    model: Model,
+    x: Tensor,
+    given: Tensor,
+    target: Sequence[int],
+    candidates: Sequence[Sequence[int]],
+    rng: Generator,
+    *,
+    estimator: Estimator = CandidateRatio(),
+) -> Information:
+    """What knowing each candidate would tell about the targets, on average over what it may turn out to be.
+
+    A candidate is a set of variables that would become known together. What a row knows already of a candidate tells nothing
+    more. With a single target and single candidates, all of few levels, the answer is exact.
+    """
+    targets, sets = check_sets(model.schema, x, given, target, candidates)
+    if not len(x):
+        return Information(x.new_zeros(0, len(sets)), x.new_zeros(0, len(sets)))
+    plan = plan_ways(model.schema, targets, estimator.draws, all(estimator.exact(model.schema, members) for members in sets))
+    parts = []
+    for rows in torch.arange(len(x)).split(max(1, MOST_WAYS // plan.ways)):
+        futures = draw_futures(model, x[rows], given[rows], targets, sets, plan, rng)
+        parts.append(_summary(estimator.terms(model, futures, sets, rng), futures.weight, plan))
+    return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
+
+
+@torch.no_grad()
+def uncertainty(model: Model, x: Tensor, given: Tensor, target: Sequence[int], rng: Generator, *, draws: int = 64) -> Estimate:
+    """The entropy of the targets given what is known, in nats: exact for one target of codes, else minus log p of draws.
+
+    `entropy` sums the entropies of laws instead: less noise, but slow for numbers on a lattice.
+    """
+    targets = check_targets(model.schema, x, given, target)
+    if draws < 2:
+        raise InputError(f"uncertainty got draws={draws}; expected at least 2, since the standard error comes from their spread.")
+    if not len(x):
+        return Estimate(x.new_zeros(0), x.new_zeros(0))
+    if len(targets) == 1 and levels_of(model.schema, targets[0]):
+        chunks = torch.arange(len(x)).split(MOST_WAYS)
+        value = torch.cat([model(x[rows], given[rows]).law(targets[0]).entropy() for rows in chunks])
+        return Estimate(value, torch.zeros_like(value))
+    parts = [
+        -draw_targets(model, x[rows], given[rows], targets, draws, rng).log_p
+        for rows in torch.arange(len(x)).split(max(1, MOST_WAYS // draws))
+    ]
+    return Estimate(torch.cat(parts).mean(-1), torch.cat(parts).std(-1) / draws**0.5)
+
+
+def _summary(terms: Gains, weight: Float[Tensor, "row level"], plan: Plan) -> Information:
+    """The weighted mean, and its standard error from the spread inside every level."""
+    terms = terms.unflatten(1, (plan.levels, plan.repeats))  # (row, level, repeat, set)
+    weight = weight.unsqueeze(-1)
+    terms = torch.where(weight.unsqueeze(-1) > 0, terms, 0.0)  # an impossible level has no laws
+    value = (weight * terms.mean(2)).sum(1)
+    if plan.repeats == 1:
+        return Information(value, torch.zeros_like(value))
+    return Information(value, ((weight**2 * terms.var(2)).sum(1) / plan.repeats).sqrt())
+
+
+def check_sets(
+    schema: Schema, x: Any, given: Any, target: Sequence[int], candidates: Sequence[Sequence[int]]
+) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """The targets and the sets, after refusing what does not fit the rows or contradicts itself."""
+    targets = check_targets(schema, x, given, target)
+    if not len(candidates):
+        raise InputError("There is nothing to choose from: `candidates` is empty. Give at least one set of variables.")
+    sets = [_variables(schema, f"Candidate {place}", members) for place, members in enumerate(candidates)]
+    for place, members in enumerate(sets):
+        both = sorted(set(members) & set(targets))
+        if both:
+            name = schema.names[both[0]]
+            raise InputError(
+                f"Candidate {place} contains the target {name!r}. A target cannot be measured: remove one of the two."
+            )
+    return targets, sets
+
+
+def check_targets(schema: Schema, x: Any, given: Any, target: Sequence[int]) -> tuple[int, ...]:
+    """The targets, none of which may be known."""
+    schema.check(x, given)
+    targets = _variables(schema, "The target", target)
+    known = given[:, list(targets)].nonzero()
+    if len(known):
+        row, place = known[0].tolist()
+        name = schema.names[targets[place]]
+        raise InputError(f"The target {name!r} is already known in row {row}: nothing can be learned about it. Leave it out.")
+    return targets
+
+
+def _variables(schema: Schema, what: str, numbers: Sequence[int]) -> tuple[int, ...]:
+    """Numbers of variables, each once."""
+    chosen = tuple(int(number) for number in numbers)
+    if not chosen or len(set(chosen)) < len(chosen) or not all(0 <= number < len(schema) for number in chosen):
+        raise InputError(
+            f"{what} is {list(chosen)}; expected one or more different numbers of variables, 0 .. {len(schema) - 1}. "
+            "schema.index(name) gives the number of a name."
+        )
+    return chosen
