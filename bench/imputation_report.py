@@ -1,0 +1,89 @@
+"""The results of the imputation benchmark as markdown: one table per data set and mechanism, then RMSE / CRPS of all in one."""
+
+from collections.abc import Iterable
+from statistics import mean, stdev
+from typing import TypeVar
+
+from imputation_scores import Scores
+
+T = TypeVar("T")
+Results = dict[tuple[str, str, str, int], Scores | str]  # table, mechanism, method, split -> scores, or why there are none
+OURS = "anyorder"
+COLUMNS = {"rmse": "RMSE", "crps": "CRPS", "coverage": "90 % interval covers", "accuracy": "accuracy", "nats": "nats per cell"}
+COSTS = {"fit_seconds": "fit s", "ms_per_row_and_draw": "ms per row and draw", "peak_mb": "peak MB"}
+
+
+def print_report(results: Results, draws: int) -> None:
+    for table, mechanism in unique((key[0], key[1]) for key in results):
+        print_one(results, table, mechanism)
+    print_overview(results)
+    print("\nMean +- standard deviation over splits. Differences: theirs - ours on the same cells +- standard error over splits.")
+    print(f"Coverage of {OURS} is exact, by its cdf; that of peers comes from {draws} draws, which would show only about")
+    print(f"{expected_coverage(draws):.2f} for a perfect sampler.")
+
+
+def print_one(results: Results, table: str, mechanism: str) -> None:
+    print(f"\n### {table}, {mechanism}\n")
+    heads = ["method", *COLUMNS.values(), "RMSE - ours", "CRPS - ours", *COSTS.values(), "splits"]
+    print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
+    for method in unique(key[2] for key in results if key[:2] == (table, mechanism)):
+        found = of_method(results, table, mechanism, method)
+        scored = {split: one for split, one in found.items() if isinstance(one, Scores)}
+        cells = [spread([getattr(one, name) for one in scored.values()]) for name in COLUMNS]
+        ours = {s: one for s, one in of_method(results, table, mechanism, OURS).items() if isinstance(one, Scores)}
+        cells += [difference(scored, ours, name) if method != OURS else "" for name in ("rmse", "crps")]
+        cells += [plain([getattr(one, name) for one in scored.values()]) for name in COSTS]
+        why = unique(one for one in found.values() if isinstance(one, str))
+        print("| " + " | ".join([method, *cells, "; ".join([str(len(scored)), *why])]) + " |")
+
+
+def print_overview(results: Results) -> None:
+    columns = unique((key[0], key[1]) for key in results)
+    print("\n### RMSE / CRPS\n")
+    print(
+        "| method | "
+        + " | ".join(f"{table} {mechanism}" for table, mechanism in columns)
+        + " |\n|---"
+        + "|---" * len(columns)
+        + "|"
+    )
+    for method in unique(key[2] for key in results):
+        cells = []
+        for table, mechanism in columns:
+            scored = [one for one in of_method(results, table, mechanism, method).values() if isinstance(one, Scores)]
+            pairs = [(one.rmse, one.crps) for one in scored if one.rmse is not None and one.crps is not None]
+            cells.append(" / ".join(f"{mean(values):.3f}" for values in zip(*pairs, strict=True)) if pairs else "-")
+        print(f"| {method} | " + " | ".join(cells) + " |")
+
+
+def of_method(results: Results, table: str, mechanism: str, method: str) -> dict[int, Scores | str]:
+    return {key[3]: found for key, found in results.items() if key[:3] == (table, mechanism, method)}
+
+
+def difference(theirs: dict[int, Scores], ours: dict[int, Scores], name: str) -> str:
+    """Paired by split: the hidden cells are the same."""
+    pairs = [(getattr(theirs[split], name), getattr(ours[split], name)) for split in theirs if split in ours]
+    return spread([their - our for their, our in pairs if their is not None and our is not None], sign="+", of_mean=True)
+
+
+def spread(values: list[float | None], sign: str = "", of_mean: bool = False) -> str:
+    known = [value for value in values if value is not None]
+    if not known:
+        return ""
+    if len(known) == 1:
+        return f"{known[0]:{sign}.3f}"
+    width = stdev(known) / (len(known) ** 0.5 if of_mean else 1)
+    return f"{mean(known):{sign}.3f} +- {width:.3f}"
+
+
+def plain(values: list[float]) -> str:
+    return f"{mean(values):.3g}" if values else ""
+
+
+def expected_coverage(draws: int) -> float:
+    """Of the interpolated 5 % and 95 % quantiles of k uniform draws, if the truth is one more; near that for other laws."""
+    return 0.9 * (draws - 1) / (draws + 1)
+
+
+def unique(items: Iterable[T]) -> list[T]:
+    return list(dict.fromkeys(items))

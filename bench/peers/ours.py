@@ -1,0 +1,56 @@
+"""anyorder itself, asked like every peer, and for what only it can say: best guesses, the cdf of the truth, nats."""
+
+import numpy as np
+import pandas as pd
+import torch
+
+from anyorder import AnyOrder, Question, fixed_orders, mixture_log_prob
+
+from .exchange import Cells, Fitted, Task, serve
+
+
+def fit(task: Task) -> Fitted:
+    torch.set_num_threads(1)
+    model = AnyOrder(random_state=task.seed).fit(frame(task.train, task))
+
+    def impute(test: Cells) -> Cells:
+        return np.stack([cells(filled, task) for filled in model.impute(frame(test, task), draws=task.draws)])
+
+    def more(test: Cells) -> dict[str, Cells]:
+        return {"mean": cells(model.transform(frame(test, task)), task), **score_truth(model, test, task)}
+
+    return Fitted(impute, more)
+
+
+@torch.no_grad()
+def score_truth(model: AnyOrder, test: Cells, task: Task) -> dict[str, Cells]:
+    """How the truth lies in the laws: `pit` in that of each cell alone, `nats` in the joint law of all hidden cells of a row."""
+    x, present = model.encoder_.encode(frame(task.truth, task))
+    shown = torch.tensor(np.isfinite(test))
+    known, hidden = present & shown, present & ~shown
+    laws = model.model_(x, known)
+    chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(task.seed))
+    pit = laws.cdf(x) - chance * laws.log_prob(x).exp()
+    nats = -mixture_log_prob(model.model_, x, Question(known, hidden), fixed_orders(x.shape[1], 4))
+    return {"pit": pit.double().numpy(), "nats": nats.double().numpy()}
+
+
+def frame(table: Cells, task: Task) -> pd.DataFrame:
+    """Numbers as they are, categories as text."""
+    columns = {}
+    for i, levels in enumerate(task.levels):
+        column = table[:, i]
+        columns[f"x{i}"] = [None if np.isnan(v) else f"level {v:.0f}" for v in column] if levels else column
+    return pd.DataFrame(columns)
+
+
+def cells(table: pd.DataFrame, task: Task) -> Cells:
+    out = np.empty(table.shape)
+    for i, levels in enumerate(task.levels):
+        column = table[f"x{i}"]
+        out[:, i] = [float(v.removeprefix("level ")) for v in column] if levels else column.to_numpy(dtype=np.float64)
+    return out
+
+
+if __name__ == "__main__":
+    serve({"anyorder": fit})
