@@ -11,8 +11,7 @@ from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
 from .model import AnyOrderModel, build_model
 from .schema import Mask, Recorded, Schema, Values
-from .training import Check, Recipe, ardm, fit, fit_weights, mac_all_edges, mixture
-from .training.edges import EdgeSampler
+from .training import Check, Recipe, ardm, fit, fit_weights
 from .training.fit import limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
@@ -59,7 +58,7 @@ def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     steps = 1500 if rows < 5000 else 4000
     steps = max(1, round(steps * effort))
     return Recipe(
-        law=table_law(),
+        law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
         steps=steps,
         batch_size=64 if rows < 5000 else 256,
         check_every=max(1, steps // 20),
@@ -106,8 +105,3 @@ def table_heads(schema: Schema) -> list[Head]:
     """All numbers have room for as many atoms as the one that has most: one kind of law for all of them."""
     room = max((len(v.domain.atoms) for v in schema if isinstance(v.domain, Recorded)), default=0)
     return [RecordedNumber(room) if isinstance(v.domain, Recorded) else default_head(v.domain) for v in schema]
-
-
-def table_law() -> EdgeSampler:
-    """Half any subset, half the paths of marginal questions: good for conditionals and hardly worse for the joint."""
-    return mixture(ardm(), mac_all_edges())
