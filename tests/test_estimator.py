@@ -119,7 +119,7 @@ def test_scikit_learn_conventions():
     assert polars.dtypes == [pl.Int64, pl.String]
     checks = []
     AnyOrder(effort=0.01, callback=checks.append).fit(array)
-    assert checks[-1].step == checks[-1].steps == 20
+    assert checks[-1].steps == 15
 
 
 def test_training_leaves_the_number_of_threads_alone():
@@ -212,3 +212,14 @@ def test_rows_are_kept_only_if_allowed(fitted, tmp_path):
     assert loaded.keeps_rows_ == fitted.keeps_rows_
     assert [c.held_out_nats for c in loaded.history_] == [c.held_out_nats for c in fitted.history_]
     assert loaded.about_ == fitted.about_
+
+
+def test_an_interrupt_ends_the_whole_fit():
+    def interrupt(check):
+        raise KeyboardInterrupt
+
+    model = AnyOrder(effort=0.01, callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(people(60)[1])
+    with pytest.raises(NotFittedError):
+        model.transform(people(3)[1])

@@ -68,15 +68,15 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Learn the table as it is: gaps, categories, dates, integers."""
         if not self.effort > 0 or self.orders < 1:
             raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
-        self.encoder_ = TableEncoder.learn(X, self.kinds)
-        self.schema_ = self.encoder_.schema
-        self.n_features_in_ = len(self.encoder_.names)
-        self.feature_names_in_ = np.array(self.encoder_.names, dtype=object)
-        self.like_ = as_frame(X).head(0).to_native() if not isinstance(X, np.ndarray) else X[:0]
-        x, present = self.encoder_.encode(X)
+        encoder = TableEncoder.learn(X, self.kinds)
+        x, present = encoder.encode(X)
         fitted = fit_table(
-            self.schema_, x, present, self.effort, self.keep_rows, self.random_state, self.device, progress=self.callback
+            encoder.schema, x, present, self.effort, self.keep_rows, self.random_state, self.device, progress=self.callback
         )
+        self.encoder_, self.schema_ = encoder, encoder.schema
+        self.n_features_in_ = len(encoder.names)
+        self.feature_names_in_ = np.array(encoder.names, dtype=object)
+        self.like_ = X[:0] if isinstance(X, np.ndarray) else as_frame(X).head(0).to_native()
         self.model_, self.history_ = fitted.model.cpu(), fitted.history
         self.about_ = {"rows": len(x), "effort": self.effort}
         return self

@@ -12,7 +12,7 @@ from .memory import Memory
 from .model import AnyOrderModel, build_model
 from .schema import Mask, Recorded, Schema, Values
 from .training import Check, Recipe, ardm, fit, fit_weights
-from .training.fit import limited_threads, split
+from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of the blend
@@ -38,7 +38,7 @@ def fit_table(
     """Train the network, then the memory unless no row may be kept, and weigh them on the rows that neither trained on."""
     recipe = network_recipe(len(x), effort, seed, device)
     network = build_model(schema, table_heads(schema), seed=seed)
-    history = fit(network, x, present, recipe, progress=progress).history
+    history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
     rows = present.any(-1).nonzero().squeeze(-1)
     if not keep_rows or len(rows) < FEW_ROWS:
         return TableModel(network, history)
@@ -83,7 +83,14 @@ def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: in
         device=device,
     )
     memory = Memory(schema, x, present)
-    return fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None]).model
+    return to_the_end(fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None])).model
+
+
+def to_the_end(fitted: Fitted[M]) -> Fitted[M]:
+    """An interrupt ends the whole fit: the best weights so far of one part are no model of the table."""
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return fitted
 
 
 def remembered(rows: Tensor, seed: int) -> Tensor:

@@ -73,7 +73,7 @@ def test_exit_codes(model):
 def test_an_interrupt_ends_with_130_and_leaves_no_file(people, tmp_path):
     command = [sys.executable, "-m", "anyorder", "fit", str(people), "-o", str(tmp_path / "m.ao"), "--effort", "1000"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT) as running:
-        time.sleep(6)
+        time.sleep(12)  # by then it trains
         running.send_signal(signal.SIGINT)
         out, err = running.communicate(timeout=60)
     assert running.returncode == 130
