@@ -194,6 +194,16 @@ def test_intervals_hold_the_gaps(fitted):
         fitted.intervals(table, 2.0)
 
 
+def test_a_value_that_was_never_seen_stays(fitted):
+    new = pd.DataFrame({"city": ["Paris", None], "income": [np.nan, 20.3], "age": [30.0, 30.0]})
+    with pytest.warns(UserWarning, match="'Paris'"):
+        filled = [fitted.transform(new), *fitted.impute(new, draws=2)]
+    for result in filled:
+        assert result["city"][0] == "Paris"
+        assert result["city"][1] == "Rome"
+        assert result["income"].notna().all()
+
+
 def test_orders_agree_more_or_less(fitted):
     found = fitted.consistency(people(30, seed=9)[0])
     assert found.log_probs.shape == (4, 30)

@@ -10,6 +10,7 @@ ROOT = Path(__file__).parents[1] / "src" / "anyorder"
 # Who may know whom, from the ground up.
 MAY_KNOW = {
     "errors": set(),
+    "files": set(),
     "schema": {"errors"},
     "subsets": {"schema", "errors"},
     "heads": {"schema", "errors"},
@@ -18,7 +19,7 @@ MAY_KNOW = {
     "model": {"conditionals", "networks", "heads", "schema", "errors"},
     "memory": {"conditionals", "heads", "schema", "errors"},
     "blend": {"memory", "model", "conditionals", "heads", "schema", "errors"},
-    "training": {"blend", "memory", "model", "conditionals", "networks", "heads", "subsets", "schema", "errors"},
+    "training": {"files", "blend", "memory", "model", "conditionals", "networks", "heads", "subsets", "schema", "errors"},
     "inference": {"model", "conditionals", "heads", "subsets", "schema", "errors"},
     "data": {"schema", "errors"},
     "pooling": {"errors"},
@@ -38,7 +39,7 @@ MAY_KNOW = {
         "schema",
         "errors",
     },
-    "cli": {"answers", "estimator", "training", "data", "errors"},
+    "cli": {"files", "answers", "estimator", "training", "data", "errors"},
     "__main__": {"cli"},
 }
 

@@ -178,6 +178,31 @@ def test_the_weights_of_a_blend_are_those_of_fewest_nats():
         assert score() < best
 
 
+@pytest.mark.parametrize("make", [lambda: blend_of().members()[0], lambda: memory_of(gaps=0.2), blend_of])
+@torch.no_grad()
+def test_asking_for_some_cells_is_asking_for_all_and_taking_some(make):
+    """Every question that can be asked of some cells only, for a network, a memory and a blend."""
+    model, (x, _) = make(), rows_of(6, seed=2)
+    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    some = torch.rand(x.shape, generator=seeded(5)) < 0.5
+    laws, level = model(x, given), torch.full(x.shape, 0.3)
+    for all_cells, some_cells in (
+        (laws.log_prob(x), laws.log_prob(x, at=some)),
+        (laws.mean(), laws.mean(at=some)),
+        (laws.quantile(level), laws.quantile(level, at=some)),
+        (laws.entropy(), laws.entropy(at=some)),
+    ):
+        torch.testing.assert_close(some_cells, torch.where(some, all_cells, 0.0))
+    best = torch.stack([laws.law(i).mean() if i in (0, 2) else laws.law(i).pmf().argmax(-1).float() for i in range(5)], dim=-1)
+    torch.testing.assert_close(laws.best(at=some), torch.where(some, best, 0.0))
+    many = model(x.repeat(4000, 1), given.repeat(4000, 1))
+    drawn = many.sample(seeded(0), at=some.repeat(4000, 1)).unflatten(0, (4000, 6))
+    assert (drawn[:, ~some] == 0).all()
+    codes = torch.tensor([1, 3, 4])  # the mean of codes is the mean of the law, within five standard errors
+    error = (drawn.mean(0) - laws.mean())[:, codes] * some[:, codes]
+    assert (error.abs() < 5 / 4000**0.5).all()
+
+
 def test_saved_and_loaded_the_same(tmp_path):
     x, _ = rows_of(6, seed=2)
     given = torch.rand(x.shape, generator=seeded(4)) < 0.5
@@ -194,6 +219,10 @@ def test_what_a_memory_cannot_hold_is_explained():
         Memory(Schema.of(a=Real()), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))
     with pytest.raises(InputError, match="at least one row"):
         Memory(SCHEMA, torch.zeros(0, 5), torch.ones(0, 5, dtype=torch.bool))
+    schema = Schema.of(a=Recorded(0.5, (0.0,)), b=Recorded(0.5))  # one atom here, none there: two kinds of head
+    two = [build_model(schema, width=4, depth=0), Memory(schema, torch.zeros(3, 2), torch.ones(3, 2, dtype=torch.bool))]
+    with pytest.raises(InputError, match="expected the same groups"):
+        Blend(two)
     with pytest.raises(InputError, match="same schema"):
         Blend([memory_of(), Memory(Schema.of(a=Category(2)), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))])
 

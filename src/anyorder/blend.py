@@ -30,6 +30,7 @@ class Blend(nn.Module):
             raise InputError("A blend needs at least one model, and all of them with the same schema.")
         self.models = nn.ModuleList(models)
         self.schema = models[0].schema
+        self._check_grouping()
         self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 2))
 
     @property
@@ -41,6 +42,16 @@ class Blend(nn.Module):
         every = [model(x, given).parts for model in self.members()]
         log_weight = self.log_weight(given)
         return Conditionals([Mixed(parts[0].index, parts, log_weight[:, parts[0].index]) for parts in zip(*every, strict=True)])
+
+    def _check_grouping(self) -> None:
+        """All models must keep the same variables together: laws are mixed part by part."""
+        nothing = torch.zeros(0, len(self.schema))
+        groups = [[part.index.tolist() for part in model(nothing, nothing.bool()).parts] for model in self.members()]
+        if any(group != groups[0] for group in groups):
+            raise InputError(
+                f"The models of a blend group the variables as {groups}; expected the same groups. "
+                "Give all numbers heads with room for the same number of atoms, as table_heads does."
+            )
 
     def members(self) -> list[AnyOrderModel | Memory]:
         return [model for model in self.models if isinstance(model, AnyOrderModel | Memory)]

@@ -1,5 +1,6 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
+import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -216,10 +217,13 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         model, about = load_model_and_more(path)
         if "table" not in about:
             raise FormatError(f"{Path(path).name} holds a model, but not one of a table.")
-        face = cls(orders=int(about.get("orders", 4)))
+        try:
+            face = cls(orders=int(about.get("orders", 4)))
+            face.history_, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
+        except (TypeError, ValueError) as error:
+            raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
         face.encoder_ = TableEncoder.from_json(about["table"])
         face.schema_, face.model_ = model.schema, model
-        face.history_, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
         face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
         face.like_ = as_frame(np.zeros((0, len(face.encoder_.names)))).to_native()
         return face
@@ -257,8 +261,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, Between):
                 if not isinstance(column, NumberColumn):
                     raise InputError(f"Column {name!r} is a category and has no ranges. Use OneOf((...)).")
-                low = -1e38 if value.low is None else encode_value(column, value.low, np.ceil)
-                high = 1e38 if value.high is None else encode_value(column, value.high, np.floor)
+                low = -math.inf if value.low is None else encode_value(column, value.low, np.ceil)
+                high = math.inf if value.high is None else encode_value(column, value.high, np.floor)
                 if low > high:
                     raise InputError(
                         f"No value of column {name!r} lies in {value}: they are written in steps of {column.spacing:g}."

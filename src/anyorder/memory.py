@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import CategoricalLaw, KernelLaw, Law
-from .schema import Domain, Mask, Real, Recorded, Schema, Values
+from .schema import Mask, Real, Recorded, Schema, Values, levels_of
 
 NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
 UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
@@ -168,10 +168,6 @@ def alike(schema: Schema) -> list[list[int]]:
         key = Recorded if isinstance(variable.domain, Recorded) else variable.domain
         groups.setdefault(key, []).append(i)
     return list(groups.values())
-
-
-def levels_of(domain: Domain) -> int:
-    return int(getattr(domain, "levels", 0))
 
 
 def check_memory(schema: Schema, rows: Values, present: Bool[Tensor, "_ _"]) -> None:

@@ -71,6 +71,13 @@ class Recorded:
 
 
 Domain = Real | Category | Ordinal | Recorded
+
+
+def levels_of(domain: Domain) -> int:
+    """How many codes a variable has; 0 for a number."""
+    return domain.levels if isinstance(domain, Category | Ordinal) else 0
+
+
 DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Recorded)}
 
 

@@ -17,7 +17,7 @@ from anyorder.heads import (
     RecordedNumber,
 )
 from anyorder.inference import CandidateRatio, EntropyDifference, TargetRatio, information, uncertainty
-from anyorder.inference.futures import changed, divergence
+from anyorder.inference.futures import divergence
 from anyorder.memory import Memory
 from anyorder.subsets import CanonicalOrder
 from exact import GaussianOracle, JointTable, mask_of
@@ -251,7 +251,7 @@ def test_a_law_repeated_is_the_same_law(kind):
     if kind is RecordedNumber:
         params = torch.cat([params, torch.full((3, 1), 0.5)], dim=-1)
     value = head(params).sample(seeded())
-    wide = changed(head(params), lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
+    wide = head(params).each(lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
     torch.testing.assert_close(wide.log_prob(value[:, None].expand(3, 5)), head(params).log_prob(value)[:, None].expand(3, 5))
 
 

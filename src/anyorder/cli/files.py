@@ -3,17 +3,17 @@
 import csv
 import gzip
 import io
-import os
 import re
 import sys
-import tempfile
 import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Hashable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..errors import FormatError, InputError
+from ..files import write_whole
 
 Frame = Any  # a pandas frame
 SUFFIXES = (".csv", ".tsv", ".parquet")
@@ -166,20 +166,15 @@ def check_place(path: Path, *inputs: Path) -> None:
 
 def write_table(frame: Frame, path: Path) -> None:
     """First beside the file, then in its place: a failure leaves what was there."""
-    as_bytes = in_bytes(frame, path)
-    path = path.resolve()
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    content = in_bytes(frame, path)
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(as_bytes)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(beside, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask())
-        os.replace(beside, path)
+        write_whole(path, partial(put, content))
     except OSError as error:
         raise InputError(f"Cannot write {str(path)!r}: {error.strerror}. What was there is untouched.") from error
-    finally:
-        Path(beside).unlink(missing_ok=True)
+
+
+def put(content: bytes, place: str) -> None:
+    Path(place).write_bytes(content)
 
 
 def in_bytes(frame: Frame, path: Path) -> bytes:
@@ -196,12 +191,6 @@ def in_bytes(frame: Frame, path: Path) -> bytes:
     except (ValueError, TypeError) as error:
         raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). Try .csv.") from error
     return gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
-
-
-def current_umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
 
 
 def pandas() -> Any:

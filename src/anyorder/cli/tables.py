@@ -23,17 +23,12 @@ def impute(model: AnyOrder, frame: Frame, draws: int | None) -> tuple[Frame, Doc
         warnings.warn(f"The table lacks {', '.join(lacking)}; add a column as empty cells to have it filled.", stacklevel=2)
     about = {"rows": len(frame), "gaps": sum(gaps.values()), "columns": {name: count for name, count in gaps.items() if count}}
     if draws is None:
-        return keeping(frame, model.transform(frame)), about
+        return model.transform(frame), about
     if "draw" in frame:
         raise InputError('The table has a column "draw" already, which is what the number of the draw is called. Rename it.')
-    drawn = [keeping(frame, one) for one in model.impute(frame, draws)]
-    stacked = pandas().concat([one.assign(draw=number) for number, one in enumerate(drawn)], ignore_index=True)
+    drawn = [one.assign(draw=number) for number, one in enumerate(model.impute(frame, draws))]
+    stacked = pandas().concat(drawn, ignore_index=True)
     return stacked[["draw", *frame.columns]], {**about, "draws": draws}
-
-
-def keeping(frame: Frame, filled: Frame) -> Frame:
-    """Values that the model has never seen count as gaps for it; in the person's table they stay."""
-    return filled.assign(**{name: filled[name].where(frame[name].isna(), frame[name]) for name in frame.columns})
 
 
 def with_intervals(model: AnyOrder, frame: Frame, filled: Frame, level: float) -> Frame:

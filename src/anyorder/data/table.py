@@ -75,11 +75,16 @@ class TableEncoder:
         return values, values.isfinite()
 
     def fill(self, table: Frame, x: Tensor, cells: Tensor) -> Frame:
-        """The table with these cells replaced by decoded values; nothing else is touched."""
+        """The table with those of these cells that are gaps filled with decoded values; what holds a value keeps it.
+
+        A value that was not seen in fit is a gap for the model, and stays what it is in the table.
+        """
         frame = as_frame(table, names=self.names)
         for i, column in enumerate(self.columns):
-            rows = cells[:, i].nonzero().squeeze(-1).tolist()
-            if rows and column.name in frame.columns:
+            if column.name not in frame.columns:
+                continue
+            rows = (cells[:, i].numpy() & is_gap(frame[column.name])).nonzero()[0].tolist()
+            if rows:
                 values = column.decode(x[rows, i].double().numpy())
                 frame = frame.with_columns(put(frame[column.name], rows, values))
         return frame.to_numpy() if isinstance(table, np.ndarray) else frame.to_native()
@@ -171,6 +176,12 @@ def learn_column(name: str, series: "nw.Series[Any]", kind: str | None) -> Colum
     if looks_like_text_or_names(series):
         return f"has {len(present)} different values in {len(series)} rows: an identifier or free text"
     return CategoryColumn.learn(name, series)
+
+
+def is_gap(series: "nw.Series[Any]") -> NDArray[np.bool_]:
+    """Which cells hold nothing; NaN is nothing."""
+    gaps = series.is_null() | series.is_nan() if series.dtype.is_float() else series.is_null()
+    return gaps.fill_null(True).to_numpy().astype(bool)
 
 
 def encode_column(column: Column, series: "nw.Series[Any]") -> Cells:

@@ -1,6 +1,5 @@
 """Numbers seen before, each with a weight: exact copies of them, and logistic laws around them."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -63,6 +62,3 @@ class KernelLaw(LatticeLaw):
         """The weights, the shares and the scales are tempered."""
         weight, share = ((t.log() / temperature).softmax(-1) for t in (self.weight, self.share))
         return KernelLaw(self.spacing, weight, self.value, share, self.blur * temperature)
-
-    def each(self, change: Callable[[Tensor], Tensor]) -> "KernelLaw":
-        return KernelLaw(*(change(t) for t in (self.spacing, self.weight, self.value, self.share, self.blur)))

@@ -29,13 +29,9 @@ class LatticeLaw(Law):
     def reach(self) -> Cells:
         """How far from 0 there can be probability worth a quantile."""
 
-    @abstractmethod
-    def each(self, change: Callable[[Tensor], Tensor]) -> "LatticeLaw":
-        """The same law with every tensor changed alike: another precision, some of the cells, more of them."""
-
     def quantile(self, q: Cells) -> Cells:
         """By bisection over the lattice, in double precision."""
-        wide = self.each(lambda t: t.double() if t.is_floating_point() else t)
+        wide = self.each(lambda t: t.double())
         high = (wide.reach() / wide.spacing).ceil()
         low = -high
         while (high - low > 1).any():

@@ -1,8 +1,9 @@
 """The law of one number, for a whole batch of them at once, and the head that makes laws from a network's output."""
 
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from jaxtyping import Float, Int, Shaped
@@ -12,6 +13,7 @@ from ..errors import InputError
 from ..schema import Domain
 
 Cells = Float[Tensor, "*cells"]
+L = TypeVar("L", bound="Law")
 
 
 @dataclass(frozen=True)
@@ -40,6 +42,18 @@ class Law(ABC):
     @abstractmethod
     def entropy(self) -> Cells:
         """Minus the expected `log_prob`, in nats."""
+
+    def each(self: L, change: Callable[[Tensor], Tensor]) -> L:
+        """The same law with every tensor changed alike: other cells, more of them, another precision."""
+
+        def of(value: Any) -> Any:
+            if isinstance(value, Tensor):
+                return change(value)
+            if isinstance(value, Law):
+                return value.each(change)
+            return tuple(of(one) for one in value) if isinstance(value, tuple) else value
+
+        return replace(self, **{field.name: of(getattr(self, field.name)) for field in fields(self)})
 
     @abstractmethod
     def tempered(self, temperature: float) -> "Law":

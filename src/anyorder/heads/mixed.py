@@ -1,6 +1,6 @@
 """Several laws of the same number, mixed with given weights."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import final
@@ -62,9 +62,6 @@ class MixedNumber(LatticeLaw):
         """Every law is tempered; their weights stay."""
         laws = tuple(law.tempered(temperature) for law in self.laws)
         return MixedNumber(self.spacing, tuple(law for law in laws if isinstance(law, LatticeLaw)), self.log_weight)
-
-    def each(self, change: Callable[[Tensor], Tensor]) -> "MixedNumber":
-        return MixedNumber(change(self.spacing), tuple(law.each(change) for law in self.laws), change(self.log_weight))
 
 
 def mixed(laws: Sequence[Law], log_weight: Float[Tensor, "*cells laws"]) -> Law:

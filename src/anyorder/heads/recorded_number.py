@@ -1,7 +1,6 @@
 """A number as it was written down: values that repeat often, and a mixture of logistic laws over the lattice of all values."""
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -76,9 +75,6 @@ class RecordedLaw(LatticeLaw):
         """The choice, the weights and the scales of the components are tempered."""
         choice = (self.choice / temperature).log_softmax(-1)
         return RecordedLaw(self.spacing, choice, self.logits / temperature, self.mu, self.sigma * temperature, self.atoms)
-
-    def each(self, change: Callable[[Tensor], Tensor]) -> "RecordedLaw":
-        return RecordedLaw(*(change(t) for t in (self.spacing, self.choice, self.logits, self.mu, self.sigma, self.atoms)))
 
 
 @final

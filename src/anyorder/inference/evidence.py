@@ -1,5 +1,6 @@
 """Evidence that leaves a value open: it lies in a range, or in a set. Drawn within it, and weighed by how likely it was."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,8 +15,6 @@ from ..heads import LatticeLaw, Law
 from ..heads.law import Cells, draw_code
 from ..model import Model
 from ..schema import Mask, Values
-
-FAR = 1e30  # an end beyond this is open
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ class Allowed(ABC):
 @final
 @dataclass(frozen=True)
 class Interval(Allowed):
-    """Both ends included; on a lattice they are points of it."""
+    """Both ends included, points of the lattice if there is one; an infinite end is open."""
 
     low: float
     high: float
@@ -53,8 +52,8 @@ class Interval(Allowed):
         if isinstance(law, LatticeLaw):
             law = law.each(lambda t: t.double())
         low, high = (torch.full_like(law.mean(), end) for end in (self.low, self.high))
-        below = law.cdf(low) - law.log_prob(low).exp() if self.low > -FAR else torch.zeros_like(low)
-        upto = law.cdf(high) if self.high < FAR else torch.ones_like(high)
+        below = law.cdf(low) - law.log_prob(low).exp() if self.low > -math.inf else torch.zeros_like(low)
+        upto = law.cdf(high) if self.high < math.inf else torch.ones_like(high)
         return below.clamp(min=0).double(), upto.double()
 
 

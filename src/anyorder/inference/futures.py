@@ -1,8 +1,8 @@
 """How the targets and the candidates of a row may turn out: drawn once, and shared by all that is compared."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
-from typing import Any, NamedTuple, final
+from dataclasses import dataclass
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float
@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 from ..conditionals import Conditionals
 from ..heads import DiscreteLaw, Law
 from ..model import Model
-from ..schema import Mask, Schema, Values
+from ..schema import Mask, Schema, Values, levels_of
 
 Ways = Float[Tensor, "row way variable"]
 Gains = Float[Tensor, "row way place"]
@@ -36,14 +36,14 @@ class Columns:
             mine = [place for place, variable in enumerate(variables) if variable in inside]
             if mine:
                 law = part.at((slice(None), torch.tensor([inside[variables[place]] for place in mine])))
-                parts.append((mine, changed(law, change)))
+                parts.append((mine, law.each(change)))
         return cls(tuple(variables), ways, tuple(parts))
 
     def law(self, variable: int) -> Law:
         """The law of one of the variables: cells (row, way)."""
         place = self.variables.index(variable)
         mine, law = next((mine, law) for mine, law in self.parts if place in mine)
-        return changed(law, lambda t: t[:, :, mine.index(place)])
+        return law.each(lambda t: t[:, :, mine.index(place)])
 
     def sample(self, rng: Generator) -> Gains:
         return self._join([law.sample(rng) for _, law in self.parts])
@@ -79,21 +79,8 @@ def divergence(law: Law, other: Law, rng: Generator) -> Float[Tensor, "*cells"]:
 def _divergence_at(law: Law, other: Law, cells: Bool[Tensor, "row way place"], rng: Generator) -> Gains:
     if cells.all():
         return divergence(law, other, rng)
-    found = divergence(changed(law, lambda t: t[cells]), changed(other, lambda t: t[cells]), rng)
+    found = divergence(law.each(lambda t: t[cells]), other.each(lambda t: t[cells]), rng)
     return torch.zeros(cells.shape, dtype=found.dtype, device=found.device).masked_scatter(cells, found)
-
-
-def changed(law: Law, change: Callable[[Tensor], Tensor]) -> Law:
-    """The law with other cells: all tensors of a law begin with its cells, so all are changed alike."""
-
-    def of(value: Any) -> Any:
-        if isinstance(value, Tensor):
-            return change(value)
-        if isinstance(value, Law):
-            return changed(value, change)
-        return tuple(of(one) for one in value) if isinstance(value, tuple) else value
-
-    return replace(law, **{field.name: of(getattr(law, field.name)) for field in fields(law)})
 
 
 def _repeated(ways: int) -> Callable[[Tensor], Tensor]:
@@ -113,15 +100,10 @@ class Plan(NamedTuple):
 
 def plan_ways(schema: Schema, targets: Sequence[int], draws: int, exact: bool) -> Plan:
     """A single target of at most `draws` levels is not drawn; and if the rest is `exact` too, each level is visited once."""
-    levels = levels_of(schema, targets[0])
+    levels = levels_of(schema.variables[targets[0]].domain)
     if len(targets) > 1 or not 0 < levels <= draws:
         return Plan(1, draws)
     return Plan(levels, 1 if exact else max(2, draws // levels))
-
-
-def levels_of(schema: Schema, variable: int) -> int:
-    """How many codes a variable has; 0 for a number."""
-    return int(getattr(schema.variables[variable].domain, "levels", 0))
 
 
 @final
@@ -163,7 +145,7 @@ def draw_futures(
     """The targets first, then the candidates given them; variables that belong to one set are drawn one after the other."""
     candidates = sorted({variable for members in sets for variable in members})
     laws = model(x, given)
-    first = changed(laws.law(targets[0]), _repeated(plan.ways))
+    first = laws.law(targets[0]).each(_repeated(plan.ways))
     if isinstance(first, DiscreteLaw) and plan.levels > 1:
         y, weight = _laid_out(x, targets[0], plan), first.pmf()[:, 0]
     else:
@@ -194,9 +176,9 @@ def draw_targets(
     for place, target in enumerate(targets):
         if place:
             known = _with(given, targets[:place]).repeat_interleave(ways, 0)
-            law = changed(model(y.flatten(0, 1), known).law(target), lambda t: t.unflatten(0, (-1, ways)))
+            law = model(y.flatten(0, 1), known).law(target).each(lambda t: t.unflatten(0, (-1, ways)))
         else:
-            law = first or changed(model(x, given).law(target), _repeated(ways))
+            law = first or model(x, given).law(target).each(_repeated(ways))
         drawn = law.sample(rng)
         log_p += law.log_prob(drawn)
         y[:, :, target] = drawn.to(y.dtype)

@@ -12,8 +12,8 @@ from torch import Generator, Tensor
 from ..errors import InputError
 from ..heads import DiscreteLaw, Law
 from ..model import Model
-from ..schema import Schema
-from .futures import Columns, Futures, Gains, Plan, Ways, divergence, draw_futures, draw_targets, levels_of, plan_ways
+from ..schema import Schema, levels_of
+from .futures import Columns, Futures, Gains, Plan, Ways, divergence, draw_futures, draw_targets, plan_ways
 from .sampling import Estimate
 
 MOST_WAYS = 128  # rows of one model call: the laws of a memory hold a number for every row remembered
@@ -74,7 +74,7 @@ class CandidateRatio(Estimator):
         return total
 
     def exact(self, schema: Schema, members: tuple[int, ...]) -> bool:
-        return len(members) == 1 and levels_of(schema, members[0]) > 0
+        return len(members) == 1 and levels_of(schema.variables[members[0]].domain) > 0
 
     def _gains(
         self, model: Model, futures: Futures, prefix: tuple[int, ...], variables: tuple[int, ...], rng: Generator
@@ -119,7 +119,7 @@ class TargetEstimator(Estimator):
         return total
 
     def exact(self, schema: Schema, members: tuple[int, ...]) -> bool:
-        return len(members) == 1 and 0 < levels_of(schema, members[0]) <= self.draws
+        return len(members) == 1 and 0 < levels_of(schema.variables[members[0]].domain) <= self.draws
 
     def _outcomes(
         self, schema: Schema, futures: Futures, drawn: Ways, members: tuple[int, ...]
@@ -207,7 +207,7 @@ def uncertainty(model: Model, x: Tensor, given: Tensor, target: Sequence[int], r
         raise InputError(f"uncertainty got draws={draws}; expected at least 2, since the standard error comes from their spread.")
     if not len(x):
         return Estimate(x.new_zeros(0), x.new_zeros(0))
-    if len(targets) == 1 and levels_of(model.schema, targets[0]):
+    if len(targets) == 1 and levels_of(model.schema.variables[targets[0]].domain):
         chunks = torch.arange(len(x)).split(MOST_WAYS)
         value = torch.cat([model(x[rows], given[rows]).law(targets[0]).entropy() for rows in chunks])
         return Estimate(value, torch.zeros_like(value))

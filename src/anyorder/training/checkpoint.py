@@ -2,9 +2,7 @@
 
 import hashlib
 import json
-import os
 import struct
-import tempfile
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -16,6 +14,7 @@ from torch import Tensor
 
 from ..blend import Blend
 from ..errors import FormatError, InputError
+from ..files import write_whole
 from ..memory import Memory
 from ..model import AnyOrderModel
 from .description import BAD_CONTENT, check_same, describe, rebuild
@@ -107,7 +106,7 @@ def fingerprint(recipe: object, *tensors: Tensor | None) -> str:
 
 
 def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
-    """First beside the file, then in its place: a crash leaves the old file or the new one, never a half of one."""
+    """A file of ours, whole or not at all; what could not be written is refused first."""
     metadata = {"anyorder": json.dumps({"format": FORMAT, **about})}
     if not path.parent.is_dir():
         raise InputError(f"Cannot write {path.name}: its folder {path.parent} does not exist. Make it first.")
@@ -116,24 +115,8 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
     wrong = [name for name, t in tensors.items() if t.dtype != torch.float32 or not t.isfinite().all()]
     if wrong:
         raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 numbers.")
-    path = path.resolve()
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
-    os.close(handle)
-    try:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, beside, metadata)
-        os.chmod(beside, path.stat().st_mode & 0o777 if path.exists() else 0o666 & ~current_umask())
-        with open(beside, "rb") as file:
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise
-
-
-def current_umask() -> int:
-    umask = os.umask(0)
-    os.umask(umask)
-    return umask
+    ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_whole(path, lambda beside: save_file(ready, beside, metadata))
 
 
 def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
