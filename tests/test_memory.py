@@ -4,7 +4,6 @@ import pytest
 import torch
 
 from anyorder import (
-    Blend,
     Category,
     InputError,
     Memory,
@@ -12,17 +11,11 @@ from anyorder import (
     Recipe,
     Recorded,
     Schema,
-    build_model,
     fit,
-    load_model,
-    mixture_log_prob,
-    save_model,
     seeded,
 )
-from anyorder.heads import KernelLaw, MixedNumber, RecordedNumber
-from anyorder.inference import fixed_orders
-from anyorder.subsets import Question
-from anyorder.training import ardm, fit_weights
+from anyorder.heads import KernelLaw
+from anyorder.training import ardm
 from anyorder.training.fit import split
 
 SCHEMA = Schema.of(a=Recorded(0.5), b=Category(3), c=Recorded(0.25), d=Category(2), e=Category(3))
@@ -52,7 +45,7 @@ def memory_of(count=12, gaps=0.0, seed=0):
     return memory
 
 
-def plain_weights(memory, x, given, target, own):
+def plain_weights(memory, x, given, target, own, nearest=False):
     """Every remembered row's weight for one target of one row, by the formula in the docstring."""
     metric = torch.nn.functional.softplus(memory.metric)[target]  # (feature, known)
     far = []
@@ -69,6 +62,8 @@ def plain_weights(memory, x, given, target, own):
         out = k == own or not memory.held[k, target]
         far.append(torch.tensor(torch.inf) if out else distance * memory.sharpness[target, given.sum()].exp())
     far = torch.stack([torch.as_tensor(f) for f in far])
+    if nearest:
+        return far.min()
     share, even = memory.marginal[target].sigmoid(), far.isfinite() / far.isfinite().sum()
     return (1 - share) * (-far).softmax(0) + share * even
 
@@ -80,7 +75,7 @@ def test_weights_are_those_of_the_formula(gaps):
     given = torch.rand(x.shape, generator=seeded(3)) < 0.5
     x[0] = memory.rows[4]
     own = torch.tensor([4, -1, -1, -1, 0, -1])
-    found = memory.weigh(memory.features(x), given, own, torch.arange(5))
+    found = memory.weigh(memory.features(x), given, own, torch.arange(5)).weight
     for b in range(6):
         for i in range(5):
             torch.testing.assert_close(found[b, i], plain_weights(memory, x[b], given[b], i, own[b]), atol=1e-5, rtol=1e-4)
@@ -144,87 +139,11 @@ def test_fitting_finds_the_column_that_matters():
     assert fitted.best_nats < 5
 
 
-def blend_of(seed=0):
-    heads = [RecordedNumber(2), *build_model(SCHEMA).heads[1:2], RecordedNumber(2), *build_model(SCHEMA).heads[3:]]
-    blend = Blend([build_model(SCHEMA, heads, width=8, depth=1, seed=seed), memory_of(gaps=0.2)])
-    blend.weight.data = torch.randn(blend.weight.shape, generator=seeded(seed))
-    return blend
-
-
-@torch.no_grad()
-def test_a_blend_is_the_weighted_sum_of_its_models():
-    blend, (x, _) = blend_of(), rows_of(6, seed=2)
-    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
-    share = (blend.weight[..., 0].T + given.sum(-1)[:, None, None] / 5 * blend.weight[..., 1].T).softmax(-1)
-    each = torch.stack([model(x, given).log_prob(x).exp() for model in blend.members()], dim=-1)
-    torch.testing.assert_close(blend(x, given).log_prob(x).exp(), (share * each).sum(-1))
-    assert isinstance(blend(x, given).law(0), MixedNumber)
-    means = torch.stack([model(x, given).mean() for model in blend.members()], dim=-1)
-    torch.testing.assert_close(blend(x, given).mean(), (share * means).sum(-1))
-
-
-def test_the_weights_of_a_blend_are_those_of_fewest_nats():
-    """A network that knows nothing and a memory of the very law: the memory gets the weight; and no other weights do better."""
-    x, present = rows_of(400)
-    memory = Memory(SCHEMA, x[:300], present[:300])
-    blend = Blend([build_model(SCHEMA, blend_of().members()[0].heads, width=8, depth=0), memory])
-    held = x[300:]
-    fit_weights(blend, held, present[300:], ardm(), [None, None], seeded(0))
-    question = Question(torch.zeros_like(present[300:]), present[300:])
-    score = lambda: mixture_log_prob(blend, held, question, fixed_orders(5, 4)).mean().item()  # noqa: E731
-    best, weights = score(), blend.weight.data.clone()
-    for nudge in (torch.tensor([2.0, 0.0]), torch.tensor([-2.0, 0.0])):
-        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0])
-        assert score() < best
-
-
-@pytest.mark.parametrize("make", [lambda: blend_of().members()[0], lambda: memory_of(gaps=0.2), blend_of])
-@torch.no_grad()
-def test_asking_for_some_cells_is_asking_for_all_and_taking_some(make):
-    """Every question that can be asked of some cells only, for a network, a memory and a blend."""
-    model, (x, _) = make(), rows_of(6, seed=2)
-    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
-    some = torch.rand(x.shape, generator=seeded(5)) < 0.5
-    laws, level = model(x, given), torch.full(x.shape, 0.3)
-    for all_cells, some_cells in (
-        (laws.log_prob(x), laws.log_prob(x, at=some)),
-        (laws.mean(), laws.mean(at=some)),
-        (laws.quantile(level), laws.quantile(level, at=some)),
-        (laws.entropy(), laws.entropy(at=some)),
-    ):
-        torch.testing.assert_close(some_cells, torch.where(some, all_cells, 0.0))
-    best = torch.stack([laws.law(i).mean() if i in (0, 2) else laws.law(i).pmf().argmax(-1).float() for i in range(5)], dim=-1)
-    torch.testing.assert_close(laws.best(at=some), torch.where(some, best, 0.0))
-    many = model(x.repeat(4000, 1), given.repeat(4000, 1))
-    drawn = many.sample(seeded(0), at=some.repeat(4000, 1)).unflatten(0, (4000, 6))
-    assert (drawn[:, ~some] == 0).all()
-    codes = torch.tensor([1, 3, 4])  # the mean of codes is the mean of the law, within five standard errors
-    error = (drawn.mean(0) - laws.mean())[:, codes] * some[:, codes]
-    assert (error.abs() < 5 / 4000**0.5).all()
-
-
-def test_saved_and_loaded_the_same(tmp_path):
-    x, _ = rows_of(6, seed=2)
-    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
-    for model in (memory_of(gaps=0.2), blend_of()):
-        save_model(model, tmp_path / "model.ao")
-        loaded = load_model(tmp_path / "model.ao")
-        assert type(loaded) is type(model)
-        with torch.no_grad():
-            assert torch.equal(loaded(x, given).log_prob(x), model(x, given).log_prob(x))
-
-
 def test_what_a_memory_cannot_hold_is_explained():
     with pytest.raises(InputError, match=r"'a' is Real\(\): a density gives no mass to a copy"):
         Memory(Schema.of(a=Real()), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))
     with pytest.raises(InputError, match="at least one row"):
         Memory(SCHEMA, torch.zeros(0, 5), torch.ones(0, 5, dtype=torch.bool))
-    schema = Schema.of(a=Recorded(0.5, (0.0,)), b=Recorded(0.5))  # one atom here, none there: two kinds of head
-    two = [build_model(schema, width=4, depth=0), Memory(schema, torch.zeros(3, 2), torch.ones(3, 2, dtype=torch.bool))]
-    with pytest.raises(InputError, match="expected the same groups"):
-        Blend(two)
-    with pytest.raises(InputError, match="same schema"):
-        Blend([memory_of(), Memory(Schema.of(a=Category(2)), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))])
 
 
 def test_rows_to_train_on_and_rows_kept_back_are_a_partition():

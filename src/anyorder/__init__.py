@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .blend import Blend
+    from .boosting import Boosted
     from .conditionals import Conditionals
     from .data import Between, OneOf
     from .errors import AnyOrderError, FormatError, InputError, TrainingError
@@ -38,6 +39,7 @@ __all__ = [
     "AnyOrderModel",
     "Between",
     "Blend",
+    "Boosted",
     "Category",
     "Conditionals",
     "FormatError",
@@ -80,6 +82,7 @@ ROOMS = (
     "subsets",
     "model",
     "memory",
+    "boosting",
     "blend",
     "data",
     "pooling",

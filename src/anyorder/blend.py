@@ -2,46 +2,60 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import final
+from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from .boosting import Boosted
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import Law, mixed
-from .memory import Memory
-from .model import AnyOrderModel, check_context
+from .memory import Memory, Recalled
+from .model import AnyOrderModel
 from .schema import Mask, Values
+
+Member = AnyOrderModel | Memory | Boosted  # what may be blended
+FARTHEST = 50.0  # a remembered row beyond this distance is as good as none
+
+
+class Circumstances(NamedTuple):
+    """What the weights of the models depend on, for every cell."""
+
+    variable: Int[Tensor, "*cells"]
+    known: Float[Tensor, "*cells"]  # the share of the variables that is known
+    nearest: Float[Tensor, "*cells"]  # how far the nearest row of the memory is; 0 without a memory
 
 
 @final
 class Blend(nn.Module):
-    r"""For every variable and every number of known ones, the models' laws mixed.
+    r"""The models' laws mixed, with weights that depend on the variable, on how much is known and on how near the memory comes.
 
-    .. math:: p(x_i \mid x_G) = \sum_m \pi_{mi}(|G|) \, p_m(x_i \mid x_G), \quad
-        \pi_{mi}(g) \propto \exp\left(a_{mi} + b_{mi} \, g / D\right)
+    .. math:: p(x_i \mid x_G) = \sum_m \pi_{mi} \, p_m(x_i \mid x_G), \quad
+        \pi_{mi} \propto \exp\left(a_{mi} + b_{mi} \, |G| / D + c_{mi} \log(1 + d_i(x_G)) \right)
+
+    with d the distance of the nearest remembered row, if a memory is among the models: where a row like this one was seen
+    before it knows best, and far from all of them it does not. `context` is the memory's: which of its own rows a row is.
     """
 
-    def __init__(self, models: Sequence[AnyOrderModel | Memory]) -> None:
+    def __init__(self, models: Sequence[Member]) -> None:
         super().__init__()
         if not models or any(model.schema != models[0].schema for model in models):
             raise InputError("A blend needs at least one model, and all of them with the same schema.")
         self.models = nn.ModuleList(models)
         self.schema = models[0].schema
         self._check_grouping()
-        self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 2))
+        self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 3))
 
     @property
     def dtype(self) -> torch.dtype:
         return self.weight.dtype
 
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
-        check_context([], context, len(x))
-        every = [model(x, given).parts for model in self.members()]
-        log_weight = self.log_weight(given)
-        return Conditionals([Mixed(parts[0].index, parts, log_weight[:, parts[0].index]) for parts in zip(*every, strict=True)])
+        every = [model(x, given, context if isinstance(model, Memory) else None).parts for model in self.members()]
+        known = given.sum(-1) / len(self.schema)
+        return Conditionals([Mixed(parts[0].index, self, parts, known) for parts in zip(*every, strict=True)])
 
     def _check_grouping(self) -> None:
         """All models must keep the same variables together: laws are mixed part by part."""
@@ -53,23 +67,40 @@ class Blend(nn.Module):
                 "Give all numbers heads with room for the same number of atoms, as table_heads does."
             )
 
-    def members(self) -> list[AnyOrderModel | Memory]:
-        return [model for model in self.models if isinstance(model, AnyOrderModel | Memory)]
+    def members(self) -> list[Member]:
+        return [model for model in self.models if isinstance(model, Member)]
 
-    def log_weight(self, given: Mask, weight: Tensor | None = None) -> Float[Tensor, "batch variable model"]:
+    def log_weight(self, at: Circumstances, weight: Tensor | None = None) -> Float[Tensor, "*cells model"]:
         """The logarithm of every model's share, from its own weights or from others that are tried."""
-        level, slope = (self.weight if weight is None else weight).unbind(-1)  # (model, variable)
-        known = given.sum(-1)[:, None, None] / len(self.schema)
-        return (level.T + known * slope.T).log_softmax(-1)
+        level, known, far = (self.weight if weight is None else weight)[:, at.variable].movedim(0, -2).unbind(-1)
+        distance = at.nearest.clamp(max=FARTHEST).log1p()
+        return (level + known * at.known.unsqueeze(-1) + far * distance.unsqueeze(-1)).log_softmax(-1)
+
+
+Trained = Member | Blend  # what a file may hold
 
 
 @final
 @dataclass(frozen=True)
 class Mixed(Laws):
-    """The same variables' laws by every model, and the weights of the models."""
+    """The same variables' laws by every model of a blend."""
 
+    blend: Blend
     parts: tuple[Laws, ...]
-    log_weight: Float[Tensor, "batch part model"]
+    known: Float[Tensor, " batch"]
 
     def at(self, cells: Some) -> Law:
-        return mixed([part.at(cells) for part in self.parts], self.log_weight[cells])
+        laws, circumstances = self.each_at(cells)
+        return mixed(laws, self.blend.log_weight(circumstances))
+
+    def each_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
+        """The laws by each model, and what their weights depend on."""
+        known = self.known[:, None].expand(-1, len(self.index))[cells]
+        laws, nearest = list[Law](), torch.zeros_like(known)
+        for part in self.parts:
+            if isinstance(part, Recalled):
+                law, nearest = part.with_distance(cells)
+            else:
+                law = part.at(cells)
+            laws.append(law)
+        return laws, Circumstances(self.index.expand(len(self.known), -1)[cells], known, nearest)

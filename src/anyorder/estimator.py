@@ -163,9 +163,15 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             return Answer(self.model_(x, known).law(place), weight.float(), self.encoder_.columns[place])
 
     def predict(self, X: Frame, target: str | None = None) -> NDArray[Any]:
-        """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category."""
+        """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
+
+        The mean is not rounded to the values of the column, as in `transform`; of dates it is.
+        """
         place, x, known = self._all_but(X, target)
-        return np.array(self.encoder_.columns[place].decode(self._best_guess(x, known)[:, place].double().numpy()))
+        column, guess = self.encoder_.columns[place], self._best_guess(x, known)[:, place].double().numpy()
+        if isinstance(column, NumberColumn) and column.unit in ("number", "whole"):
+            return column.number(guess)
+        return np.array(column.decode(guess))
 
     def predict_proba(self, X: Frame, target: str) -> NDArray[np.float64]:
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""

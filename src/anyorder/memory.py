@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import final
+from typing import NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -73,14 +73,16 @@ class Memory(nn.Module):
         given: Mask,
         own: Int[Tensor, " batch"],
         targets: Int[Tensor, " target"],
-    ) -> Float[Tensor, "batch target remembered"]:
-        """How much every remembered row counts for every target."""
+    ) -> "Weighed":
+        """How much every remembered row counts for every target, and how far the nearest of them is."""
         distance = torch.bmm(features, self._scaled_metric(given, targets)).transpose(1, 2)
         away = (self.held.T[targets] == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
-        near = (-distance).masked_fill(away, -1e9).softmax(-1)
+        closeness = (-distance).masked_fill(away, -1e9)
+        near = closeness.softmax(-1)
         share = self.marginal[targets].sigmoid()[:, None]
         even = (~away).to(near.dtype)
-        return (1 - share) * near + share / even.sum(-1, keepdim=True).clamp(min=1) * even
+        weight = (1 - share) * near + share / even.sum(-1, keepdim=True).clamp(min=1) * even
+        return Weighed(weight, -closeness.detach().amax(-1))
 
     def _scaled_metric(self, given: Mask, targets: Int[Tensor, " target"]) -> Float[Tensor, "batch feature target"]:
         """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
@@ -113,6 +115,13 @@ class Memory(nn.Module):
         return (below.T / 2 / self.held.sum(0).clamp(min=1)).to(x.dtype)
 
 
+class Weighed(NamedTuple):
+    """Of every cell (row and target, or a list of them)."""
+
+    weight: Float[Tensor, "*cells remembered"]
+    nearest: Float[Tensor, "*cells"]  # the distance of the row that is nearest
+
+
 @final
 class Recall:
     """Some rows in front of a memory. What two questions about them share is computed once, if it is not too large."""
@@ -125,18 +134,18 @@ class Recall:
     def features(self) -> Tensor:
         return self.memory.features(self.x)
 
-    def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Float[Tensor, "cell remembered"]:
+    def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Weighed:
         """Every remembered row's weight for every cell. Cells come sorted by row: all variables of a row share its distances."""
         rows, place = torch.unique(row, return_inverse=True)
         targets, column = torch.unique(variable, return_inverse=True)
-        out = [self.x.new_zeros(0, len(self.memory.rows))]
+        out = [Weighed(self.x.new_zeros(0, len(self.memory.rows)), self.x.new_zeros(0))]
         bounds = torch.searchsorted(place, torch.arange(0, len(rows) + self.at_once, self.at_once, device=place.device)).tolist()
         for k, some in enumerate(rows.split(self.at_once) if len(rows) else ()):
             cells = slice(bounds[k], bounds[k + 1])
             features = self.features[some] if len(self.x) <= self.at_once else self.memory.features(self.x[some])
-            weight = self.memory.weigh(features, self.given[some], self.own[some], targets)
-            out.append(weight[place[cells] - k * self.at_once, column[cells]])
-        return torch.cat(out)
+            weighed = self.memory.weigh(features, self.given[some], self.own[some], targets)
+            out.append(Weighed(*(part[place[cells] - k * self.at_once, column[cells]] for part in weighed)))
+        return Weighed(*map(torch.cat, zip(*out, strict=True)))
 
 
 @final
@@ -147,18 +156,23 @@ class Recalled(Laws):
     recall: Recall
 
     def at(self, cells: Some) -> Law:
+        return self.with_distance(cells)[0]
+
+    def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:
+        """The laws, and how far the nearest remembered row is."""
         memory, count = self.recall.memory, len(self.recall.x)
         row = torch.arange(count, device=self.index.device)[:, None].expand(-1, len(self.index))[cells]
         variable = self.index.expand(count, -1)[cells]
-        weight = self.recall.weights(row.flatten(), variable.flatten()).view(*row.shape, len(memory.rows))
+        weighed = self.recall.weights(row.flatten(), variable.flatten())
+        weight, nearest = weighed.weight.view(*row.shape, len(memory.rows)), weighed.nearest.view(row.shape)
         value = memory.rows.T[variable]
         domain = memory.schema.variables[int(self.index[0])].domain
         if isinstance(domain, Recorded):
             share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
-            return KernelLaw(memory.spacing[variable], weight, value, share, blur)
+            return KernelLaw(memory.spacing[variable], weight, value, share, blur), nearest
         levels = levels_of(domain)
         table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, value.long(), weight)
-        return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log())
+        return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log()), nearest
 
 
 def alike(schema: Schema) -> list[list[int]]:

@@ -6,12 +6,14 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .blend import Blend
+from .blend import FARTHEST, Blend, Circumstances, Member, Trained
+from .boosting import Boosted
 from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
-from .model import AnyOrderModel, build_model
+from .model import build_model
 from .schema import Mask, Recorded, Schema, Values
 from .training import Check, Recipe, ardm, fit, fit_weights
+from .training.boosting import KeptBack, fit_boosted, grow
 from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
@@ -21,7 +23,7 @@ WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of 
 class TableModel(NamedTuple):
     """What was trained, and every check on the way."""
 
-    model: AnyOrderModel | Memory | Blend
+    model: Trained
     history: list[Check]
 
 
@@ -40,17 +42,24 @@ def fit_table(
     network = build_model(schema, table_heads(schema), seed=seed)
     history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
     rows = present.any(-1).nonzero().squeeze(-1)
-    if not keep_rows or len(rows) < FEW_ROWS:
+    if len(rows) < FEW_ROWS:
         return TableModel(network, history)
-    held = split(present, recipe)[1]
-    kept = remembered(rows, seed)
-    memory = fit_memory(schema, x[kept], present[kept], effort, seed, device)
-    blend = Blend([network, memory])
-    own = (held[:, None] == kept).int()
-    place = torch.where(own.any(-1), own.argmax(-1), -1)[:, None]
+    trained, held = split(present, recipe)
+    models, own, rng = list[Member]([network]), None, torch.Generator().manual_seed(seed)
+    if keep_rows:
+        kept = remembered(rows, seed)
+        models.append(fit_memory(schema, x[kept], present[kept], effort, seed, device))
+        own = place_among(held, kept)
     with limited_threads(1):
-        fit_weights(blend, x[held], present[held], ardm(), [None, place], torch.Generator().manual_seed(seed))
-    return TableModel(worth_keeping(blend), history)
+        if any(isinstance(variable.domain, Recorded) for variable in schema):
+            models.append(fit_boosted(schema, x[trained], present[trained], KeptBack(x[held], present[held], ardm()), rng))
+        blend = Blend(models)
+        fit_weights(blend, x[held], present[held], ardm(), own, rng)
+        kept_models = worth_keeping(blend)
+        for model in kept_models.members() if isinstance(kept_models, Blend) else [kept_models]:
+            if isinstance(model, Boosted):
+                model.plant(grow(schema, x[rows], present[rows], rng))
+    return TableModel(kept_models, history)
 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
@@ -75,7 +84,7 @@ def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: in
         law=ardm(),
         steps=steps,
         batch_size=32,
-        learning_rate=0.05,
+        learning_rate=0.1,
         weight_decay=0.0,
         average=0.95,
         check_every=steps,
@@ -100,12 +109,24 @@ def remembered(rows: Tensor, seed: int) -> Tensor:
     return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MOST_ROWS]].sort().values
 
 
-def worth_keeping(blend: Blend) -> AnyOrderModel | Memory | Blend:
+def place_among(rows: Tensor, kept: Tensor) -> Tensor:
+    """Where each row is among those kept, -1 if it is not: one column of codes."""
+    own = (rows[:, None] == kept).int()
+    return torch.where(own.any(-1), own.argmax(-1), -1)[:, None]
+
+
+def worth_keeping(blend: Blend) -> Trained:
     """The blend, or the one model that has all the weight: a memory that does not pay costs time and keeps rows for nothing."""
-    ends = torch.stack([torch.zeros(len(blend.schema)), torch.ones(len(blend.schema))]).bool()
-    share = blend.log_weight(ends).exp().amax((0, 1))
-    members = [model for model, most in zip(blend.members(), share, strict=True) if most > WORTH_IT]
-    return blend if len(members) == len(share) else members[0]
+    variable, none = torch.arange(len(blend.schema)), torch.zeros(len(blend.schema))
+    corners = [Circumstances(variable, none + known, none + far) for known in (0.0, 1.0) for far in (0.0, FARTHEST)]
+    share = torch.stack([blend.log_weight(corner) for corner in corners]).exp().amax((0, 1))
+    kept = [place for place, most in enumerate(share.tolist()) if most > WORTH_IT]
+    members = [blend.members()[place] for place in kept]
+    if len(members) == 1:
+        return members[0]
+    rest = Blend(members)
+    rest.weight.data = blend.weight.data[kept]
+    return rest
 
 
 def table_heads(schema: Schema) -> list[Head]:

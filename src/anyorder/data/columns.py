@@ -111,8 +111,8 @@ class NumberColumn(Column):
         near = np.round(steps)
         return float((near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale))
 
-    def number(self, place: float) -> float:
-        """The plain number at a place in model space."""
+    def number(self, place: Cells) -> Cells:
+        """The plain numbers at places in model space, not rounded."""
         return self.centre + place * self.scale
 
     def says(self) -> str:

@@ -1,49 +1,78 @@
 """How much each model of a blend counts: fitted on rows that no model was trained on."""
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from ..blend import Blend
-from ..model import Context, Model
+from ..blend import Blend, Circumstances, Mixed
+from ..heads import LatticeLaw
+from ..model import Context
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
-from .loss import ROWS_PER_CALL
 
-QUESTIONS, STEPS, RIDGE = 2048, 150, 0.01
+QUESTIONS, STEPS, RIDGE = 2048, 200, 0.01
+ROWS_PER_CALL = 256
+ERROR, LEAST_ERROR = 0.5, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
 
 
-def fit_weights(
-    blend: Blend, x: Values, present: Mask, law: EdgeSampler, contexts: Sequence[Context | None], rng: Generator
-) -> None:
-    """Give every model the weight, by variable and number known, at which the mixture needs the fewest nats.
+class Answered(NamedTuple):
+    """What every model said to cells that are known after all."""
 
-    `contexts` holds what each model must know of the rows: a memory, which of its own rows they are.
+    at: Circumstances
+    log_p: Float[Tensor, "cell model"]
+    off: Float[Tensor, "cell model"]  # how far the best guess of a number is off; 0 for codes
+    weight: Float[Tensor, " cell"]
+
+    def usual_error(self, width: int) -> Float[Tensor, " cell"]:
+        """The mean squared error, of the model that is best at it, for the same variable when as many are known."""
+        alike = self.at.variable * (width + 1) + (self.at.known * width).round().long()
+        groups = torch.zeros(width * (width + 1), len(self.off[0]) if len(self.off) else 1)
+        total = groups.index_add(0, alike, self.off.square())
+        count = torch.bincount(alike, minlength=len(groups)).clamp(min=1)
+        return (total.amin(-1) / count).clamp(min=LEAST_ERROR)[alike]
+
+
+def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
+    """Give every model the weights at which the mixture needs the fewest nats and its best guesses are near.
+
+    Nats alone would leave best guesses to whoever knows the last digits. `context` says which of the memory's own rows
+    these are.
     """
     rows = torch.arange(len(x)).repeat(max(1, QUESTIONS // len(x)))
     edges = law.sample(present[rows], rng)
-    x = torch.where(present, x, 0.0)[rows]
-    scores = [log_probs(m, x, edges, None if c is None else c[rows]) for m, c in zip(blend.members(), contexts, strict=True)]
-    log_p = torch.stack(scores, dim=-1)  # (row, variable, model)
-    shared = torch.zeros(len(scores), 1, 2, requires_grad=True)
+    said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows])
+    shared = torch.zeros(len(blend.weight), 1, 3, requires_grad=True)
     own = torch.zeros_like(blend.weight, requires_grad=True)  # how a variable differs from the others, where it pays
+    usual = said.usual_error(x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)
     for _ in range(STEPS):
-        mix = blend.log_weight(edges.given, shared + own)
-        nats = -(edges.weight * (log_p + mix).logsumexp(-1)).sum(-1).mean() / x.shape[1]
+        mix = blend.log_weight(said.at, shared + own)
+        nats = -(said.log_p + mix).logsumexp(-1)
+        error = (said.off * mix.exp()).sum(-1).square() / usual
+        loss = (said.weight * (nats + ERROR * error)).sum() / x.shape[1] / len(rows)
         optimizer.zero_grad()
-        (nats + RIDGE * own.square().mean()).backward()
+        (loss + RIDGE * own.square().mean()).backward()
         optimizer.step()
     blend.weight.data = (shared + own).detach()
 
 
 @torch.no_grad()
-def log_probs(model: Model, x: Values, edges: Edges, context: Context | None) -> Float[Tensor, "row variable"]:
-    """The log-likelihood of every cell that counts."""
+def answers(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Answered:
+    """Every model about every cell that counts."""
     out = []
     for rows in torch.arange(len(x)).split(ROWS_PER_CALL):
-        here = None if context is None else context[rows]
-        out.append(model(x[rows], edges.given[rows], here).log_prob(x[rows], at=edges.weight[rows] > 0))
-    return torch.cat(out)
+        weight = edges.weight[rows]
+        for part in blend(x[rows], edges.given[rows], None if context is None else context[rows]).parts:
+            assert isinstance(part, Mixed)
+            cells = weight[:, part.index] > 0
+            laws, at = part.each_at(cells)
+            truth = x[rows][:, part.index][cells]
+            log_p = torch.stack([law.log_prob(truth) for law in laws], dim=-1)
+            off = torch.stack(
+                [law.mean() - truth if isinstance(law, LatticeLaw) else torch.zeros_like(truth) for law in laws], -1
+            )
+            out.append(Answered(at, log_p, off, weight[:, part.index][cells]))
+    where, *rest = zip(*out, strict=True)
+    return Answered(Circumstances(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))

@@ -12,7 +12,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..blend import Blend
+from ..blend import Trained
 from ..errors import FormatError, InputError
 from ..files import write_whole
 from ..memory import Memory
@@ -22,17 +22,17 @@ from .description import BAD_CONTENT, check_same, describe, rebuild
 FORMAT = 1
 
 
-def save_model(model: AnyOrderModel | Memory | Blend, path: str | Path, **more: Any) -> None:
+def save_model(model: Trained, path: str | Path, **more: Any) -> None:
     """Write the model, and whatever else can be said in JSON, to one file, or leave what was there untouched."""
     write(Path(path), dict(model.state_dict()), {"kind": "model", **describe(model), **more})
 
 
-def load_model(path: str | Path) -> AnyOrderModel | Memory | Blend:
+def load_model(path: str | Path) -> Trained:
     """The model that `save_model` wrote. Opening a stranger's file runs none of its content."""
     return load_model_and_more(path)[0]
 
 
-def load_model_and_more(path: str | Path) -> tuple[AnyOrderModel | Memory | Blend, dict[str, Any]]:
+def load_model_and_more(path: str | Path) -> tuple[Trained, dict[str, Any]]:
     """The model, and all that its file says."""
     about, tensors = read(Path(path), kind="model")
     return rebuild(Path(path), about, tensors), about

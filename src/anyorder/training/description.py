@@ -7,7 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..blend import Blend
+from ..blend import Blend, Member, Trained
+from ..boosting import Boosted, Trees
 from ..errors import AnyOrderError, FormatError
 from ..heads import head_from_json
 from ..memory import Memory
@@ -20,18 +21,20 @@ BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, Recu
 Shapes = dict[str, tuple[int, ...]]
 
 
-def describe(model: AnyOrderModel | Memory | Blend) -> dict[str, Any]:
+def describe(model: Trained) -> dict[str, Any]:
     """What is needed to build the model again, without its tensors."""
     schema = model.schema.to_json()
     if isinstance(model, Blend):
         return {"schema": schema, "blend": [describe(member) for member in model.members()]}
     if isinstance(model, Memory):
         return {"schema": schema, "memory": {"rows": len(model.rows)}}
+    if isinstance(model, Boosted):
+        return {"schema": schema, "boosted": {"shape": list(model.feature.shape), "levels": model.frequency.shape[1]}}
     network = {"kind": model.network.kind, **model.network.sizes}
     return {"schema": schema, "heads": [head.to_json() for head in model.heads], "network": network}
 
 
-def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel | Memory | Blend:
+def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Trained:
     """The described model with these tensors; nothing large is allocated before the sizes are known to agree."""
     if "blend" not in about:
         return rebuild_one(path, about, tensors)
@@ -44,7 +47,7 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
     ]
     models = [rebuild_one(path, member, share) for member, share in zip(members, shares, strict=True)]
     own = {name: t for name, t in tensors.items() if not name.startswith("models.")}
-    check_same(path, {"weight": (len(models), len(models[0].schema), 2)}, shapes(own))
+    check_same(path, {"weight": (len(models), len(models[0].schema), 3)}, shapes(own))
     if len(tensors) != len(own) + sum(map(len, shares)):
         raise FormatError(f"{path.name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
     try:
@@ -55,8 +58,10 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
     return blend.eval()
 
 
-def rebuild_one(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel | Memory:
-    return rebuild_memory(path, about, tensors) if "memory" in about else rebuild_network(path, about, tensors)
+def rebuild_one(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Member:
+    if "memory" in about:
+        return rebuild_memory(path, about, tensors)
+    return rebuild_boosted(path, about, tensors) if "boosted" in about else rebuild_network(path, about, tensors)
 
 
 def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Memory:
@@ -74,6 +79,26 @@ def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tens
     except (*BAD_CONTENT, AnyOrderError) as error:
         raise FormatError(f"{path.name} describes no memory this version can build ({error}). The file is damaged.") from error
     return memory.eval()
+
+
+def rebuild_boosted(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Boosted:
+    try:
+        schema = Schema.from_json(about["schema"])
+        numbers, trees, nodes = about["boosted"]["shape"]
+        wanted = {
+            "feature": (numbers, trees, nodes),
+            "threshold": (numbers, trees, nodes),
+            "value": (numbers, trees, nodes + 1),
+            "base": (numbers,),
+            "frequency": (len(schema), about["boosted"]["levels"]),
+        }
+        check_same(path, wanted, shapes({name: tensors[name] for name in wanted}))
+        boosted = Boosted(schema, Trees(*(tensors[name] for name in Trees._fields)), tensors["frequency"])
+        check_same(path, shapes(boosted.state_dict()), shapes(tensors))
+        boosted.load_state_dict(tensors)
+    except (*BAD_CONTENT, AnyOrderError) as error:
+        raise FormatError(f"{path.name} describes no trees this version can build ({error}). The file is damaged.") from error
+    return boosted.eval()
 
 
 def rebuild_network(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> AnyOrderModel:

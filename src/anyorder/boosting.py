@@ -1,0 +1,162 @@
+"""A model without a network: for every number boosted trees on what is known, and a law around what they guess."""
+
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from .conditionals import Conditionals, Laws, Some
+from .errors import InputError
+from .heads import CategoricalLaw, Law, RecordedLaw
+from .memory import alike
+from .schema import Mask, Recorded, Schema, Values, levels_of
+
+LEAST_SCALE = 1e-4
+SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
+PLACES_AT_ONCE = 2**21  # of (cell, tree) pairs on their way down: 16 MB
+
+
+class Trees(NamedTuple):
+    """For every number so many trees, all of one depth: node k has the children 2k + 1 and 2k + 2, and leaves follow nodes.
+
+    A node looks at a variable, and goes left if its value is not above the threshold. If the value is not known, the sign
+    decides: variable v is written v + 1 where a gap goes left, and -(v + 1) where it goes right.
+    """
+
+    feature: Float[Tensor, "number tree node"]
+    threshold: Float[Tensor, "number tree node"]
+    value: Float[Tensor, "number tree leaf"]
+    base: Float[Tensor, " number"]  # to which the leaves are added
+
+    @classmethod
+    def empty(cls, numbers: int, trees: int, depth: int) -> "Trees":
+        """Trees that guess 0: all goes left."""
+        nodes = 2**depth - 1
+        shape = (numbers, trees, nodes)
+        nowhere = torch.full(shape, torch.finfo(torch.float32).max)
+        return cls(torch.ones(shape), nowhere, torch.zeros(numbers, trees, nodes + 1), torch.zeros(numbers))
+
+
+@final
+class Boosted(nn.Module):
+    r"""The law of a number is a few logistic laws around the sum of its trees, as wide as the guesses are usually off.
+
+    .. math:: P(x_i \mid x_G) = \sum_k \pi_k \, \mathrm{Logistic}(x_i; m, \sigma_k), \quad m = \sum_t f_{it}(x_G), \quad
+        \log \sigma_k = a_{ik} + b_{ik} \frac{h}{D} + \frac{c_{ik}}{1 + h} + d_{ik} m
+
+    integrated over what a value was rounded from, with h the number of other variables that are hidden; and the share of each
+    depends on h in the same way. Codes have their marginal law: in a blend, other models know them better.
+    """
+
+    feature: Tensor
+    threshold: Tensor
+    value: Tensor
+    base: Tensor
+    frequency: Tensor
+    spacing: Tensor
+    place: Tensor
+
+    def __init__(self, schema: Schema, trees: Trees, frequency: Float[Tensor, "variable level"]) -> None:
+        super().__init__()
+        check_trees(schema, trees)
+        self.schema = schema
+        self.groups = [torch.tensor(group) for group in alike(schema)]
+        self.depth = trees.value.shape[-1].bit_length() - 1
+        for name, tensor in trees._asdict().items():
+            self.register_buffer(name, tensor)
+        self.register_buffer("frequency", frequency)
+        spacing = [v.domain.spacing if isinstance(v.domain, Recorded) else 1.0 for v in schema]
+        self.register_buffer("spacing", torch.tensor(spacing), persistent=False)
+        place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
+        self.register_buffer("place", place, persistent=False)  # of a number among the numbers
+        count = len(trees.base)
+        self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 4))
+        self.scale.data[..., 0] = torch.tensor(SCALES).log()
+        self.share = nn.Parameter(torch.zeros(count, len(SCALES), 3))
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.scale.dtype
+
+    def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
+        seen = torch.where(given, x, torch.nan).to(self.dtype)  # hidden values cannot leak
+        return Conditionals([Guessed(group.to(x.device), self, seen) for group in self.groups])
+
+    def plant(self, trees: Trees) -> None:
+        """Other trees, grown from more rows; the laws around their guesses stay."""
+        check_trees(self.schema, trees)
+        for name, tensor in trees._asdict().items():
+            self.get_buffer(name).copy_(tensor)
+
+    @torch.no_grad()
+    def guess(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """The sum of the target's trees; what is not known is NaN, and the target itself is never looked at."""
+        trees = self.value.shape[1]
+        parts = [self._sum(seen[c], target[c]) for c in torch.arange(len(target)).split(max(1, PLACES_AT_ONCE // trees))]
+        return torch.cat(parts) if parts else seen.new_zeros(0)
+
+    def _sum(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """All trees of all cells go down together, a level at a time."""
+        _, trees, nodes = self.feature.shape
+        number = self.place[target]
+        tree = number[:, None] * trees + torch.arange(trees, device=target.device)
+        node = torch.zeros_like(tree)
+        feature, threshold = self.feature.flatten(), self.threshold.flatten()
+        for _ in range(self.depth):
+            here = tree * nodes + node
+            signed = feature[here]
+            value = seen.gather(1, signed.abs().long() - 1)
+            left = torch.where(value.isnan(), signed > 0, value <= threshold[here])
+            node = 2 * node + 2 - left.long()
+        leaf = tree * (nodes + 1) + node - nodes
+        return self.base[number] + self.value.flatten()[leaf].sum(-1)
+
+    def around(self, guess: Float[Tensor, " cell"], hidden: Int[Tensor, " cell"], target: Int[Tensor, " cell"]) -> RecordedLaw:
+        """The law around a guess, made when so many of the other variables were hidden."""
+        number, one = self.place[target], torch.ones_like(guess)
+        circumstances = torch.stack([one, hidden / len(self.schema), 1 / (1 + hidden), guess], dim=-1).unsqueeze(-1)
+        sigma = (self.scale[number] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
+        share = (self.share[number] @ circumstances[:, :3]).squeeze(-1)
+        mu, none = guess.unsqueeze(-1).expand_as(sigma), guess.new_zeros(len(guess), 0)
+        return RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
+
+
+@final
+@dataclass(frozen=True)
+class Guessed(Laws):
+    """The laws that boosted trees give, made when they are asked for."""
+
+    model: Boosted
+    seen: Float[Tensor, "batch variable"]
+
+    def at(self, cells: Some) -> Law:
+        row = torch.arange(len(self.seen), device=self.index.device)[:, None].expand(-1, len(self.index))[cells]
+        variable = self.index.expand(len(self.seen), -1)[cells]
+        domain = self.model.schema.variables[int(self.index[0])].domain
+        if not isinstance(domain, Recorded):
+            return CategoricalLaw(self.model.frequency[variable][..., : levels_of(domain)].log())
+        flat = variable.flatten()
+        seen = self.seen[row.flatten()]
+        hidden = seen.isnan().sum(-1) - seen.gather(1, flat[:, None]).isnan().squeeze(1).long()
+        law = self.model.around(self.model.guess(seen, flat), hidden, flat)
+        return law.each(lambda t: t.unflatten(0, variable.shape) if variable.ndim else t.squeeze(0))
+
+
+def check_trees(schema: Schema, trees: Trees) -> None:
+    """Trees from a file may be anything; what passes can be walked down."""
+    numbers = sum(isinstance(variable.domain, Recorded) for variable in schema)
+    _, count, nodes = trees.feature.shape
+    shapes = [(numbers, count, nodes), (numbers, count, nodes), (numbers, count, nodes + 1), (numbers,)]
+    found = [tuple(tensor.shape) for tensor in trees]
+    if not numbers or found != shapes or nodes & (nodes + 1):
+        raise InputError(
+            f"The trees have the shapes {found}; expected (number, tree, node) twice, one leaf more than nodes, a power of 2, "
+            f"and a base for each of {numbers} numbers."
+        )
+    looked_at = trees.feature.abs()
+    if not ((looked_at == looked_at.round()) & (looked_at >= 1) & (looked_at <= len(schema))).all():
+        raise InputError(f"A tree looks at a variable that does not exist; expected 1 to {len(schema)}, or their negatives.")
+    if not all(tensor.isfinite().all() for tensor in trees):
+        raise InputError("The trees hold numbers that are not finite. Scale the values before the trees are grown.")

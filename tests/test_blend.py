@@ -1,0 +1,143 @@
+"""Several models behind one forward: the blend against a sum, and what all of its models must keep to."""
+
+import pytest
+import torch
+
+from anyorder import (
+    Blend,
+    Category,
+    InputError,
+    Memory,
+    Recorded,
+    Schema,
+    build_model,
+    load_model,
+    mixture_log_prob,
+    save_model,
+    seeded,
+)
+from anyorder.boosting import Boosted
+from anyorder.heads import MixedNumber, RecordedNumber
+from anyorder.inference import fixed_orders
+from anyorder.subsets import Question
+from anyorder.training import ardm, fit_weights
+from anyorder.training.boosting import KeptBack, fit_boosted, frequencies, grow
+from test_memory import SCHEMA, memory_of, plain_weights, rows_of
+
+
+def fitted_boosted(schema, x, held):
+    all_of = lambda t: torch.ones_like(t, dtype=torch.bool)  # noqa: E731
+    return fit_boosted(schema, x, all_of(x), KeptBack(held, all_of(held), ardm()), seeded(0))
+
+
+def boosted_of(seed=0):
+    x, present = rows_of(60, seed, gaps=0.1)
+    boosted = Boosted(SCHEMA, grow(SCHEMA, x, present, seeded(seed)), frequencies(SCHEMA, x, present))
+    with torch.no_grad():
+        for k, p in enumerate(boosted.parameters()):
+            p += torch.randn(p.shape, generator=seeded(k + 1)) / 4
+    return boosted
+
+
+def blend_of(seed=0):
+    heads = [RecordedNumber(2), *build_model(SCHEMA).heads[1:2], RecordedNumber(2), *build_model(SCHEMA).heads[3:]]
+    blend = Blend([build_model(SCHEMA, heads, width=8, depth=1, seed=seed), memory_of(gaps=0.2), boosted_of()])
+    blend.weight.data = torch.randn(blend.weight.shape, generator=seeded(seed))
+    return blend
+
+
+@torch.no_grad()
+def test_a_blend_is_the_weighted_sum_of_its_models():
+    blend, (x, _) = blend_of(), rows_of(6, seed=2)
+    memory = blend.members()[1]
+    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    own = torch.tensor([-1, 3, -1, 0, -1, -1])
+    nearest = torch.tensor([[plain_weights(memory, x[r], given[r], i, own[r], nearest=True) for i in range(5)] for r in range(6)])
+    level, known, far = blend.weight.permute(2, 1, 0)
+    share = (level + given.sum(-1)[:, None, None] / 5 * known + nearest.clamp(max=50.0).log1p()[..., None] * far).softmax(-1)
+    contexts = [None, own[:, None], None]
+    laws = [model(x, given, context) for model, context in zip(blend.members(), contexts, strict=True)]
+    each = torch.stack([law.log_prob(x).exp() for law in laws], dim=-1)
+    mine = blend(x, given, own[:, None])
+    torch.testing.assert_close(mine.log_prob(x).exp(), (share * each).sum(-1))
+    assert isinstance(mine.law(0), MixedNumber)
+    means = torch.stack([law.mean() for law in laws], dim=-1)
+    torch.testing.assert_close(mine.mean(), (share * means).sum(-1))
+
+
+def test_the_weights_of_a_blend_are_those_of_fewest_nats():
+    """A network that knows nothing and a memory of the very law: the memory gets the weight; and no other weights do better."""
+    x, present = rows_of(400)
+    memory = Memory(SCHEMA, x[:300], present[:300])
+    blend = Blend([build_model(SCHEMA, blend_of().members()[0].heads, width=8, depth=0), memory])
+    held = x[300:]
+    fit_weights(blend, held, present[300:], ardm(), None, seeded(0))
+    question = Question(torch.zeros_like(present[300:]), present[300:])
+    score = lambda: mixture_log_prob(blend, held, question, fixed_orders(5, 4)).mean().item()  # noqa: E731
+    best, weights = score(), blend.weight.data.clone()
+    for nudge in (torch.tensor([2.0, 0.0]), torch.tensor([-2.0, 0.0])):
+        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0])
+        assert score() < best
+
+
+def test_a_memory_counts_more_where_it_has_a_row_like_this_one():
+    """Half of the rows repeat a remembered row exactly, half are new and only the trees know them."""
+    rng = seeded(0)
+    schema = Schema.of(a=Recorded(0.01), b=Recorded(0.01), c=Recorded(0.01))
+    ab = (torch.rand(900, 2, generator=rng) * 100).round() / 100
+    x = torch.cat([ab, (100 * (2 * ab[:, :1] - ab[:, 1:])).round() / 100], dim=1)
+    present = torch.ones_like(x, dtype=torch.bool)
+    blend = Blend([Memory(schema, x[:600], present[:600]), boosted := fitted_boosted(schema, x[:600], x[800:])])
+    held = torch.cat([x[:100], x[600:700]])
+    fit_weights(blend, held, torch.ones_like(held, dtype=torch.bool), ardm(), None, seeded(0))
+    known = torch.tensor([[True, True, False]]).expand(200, -1)
+    with torch.no_grad():
+        (part,) = blend(held, known).parts
+        share = blend.log_weight(part.each_at(...)[1]).exp()[:, 2, 0]
+    assert share[:100].mean() > 2 * share[100:].mean()
+    assert boosted.schema == schema
+
+
+@pytest.mark.parametrize("make", [lambda: blend_of().members()[0], lambda: memory_of(gaps=0.2), boosted_of, blend_of])
+@torch.no_grad()
+def test_asking_for_some_cells_is_asking_for_all_and_taking_some(make):
+    """Every question that can be asked of some cells only, for a network, a memory, trees and a blend."""
+    model, (x, _) = make(), rows_of(6, seed=2)
+    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    some = torch.rand(x.shape, generator=seeded(5)) < 0.5
+    laws, level = model(x, given), torch.full(x.shape, 0.3)
+    for all_cells, some_cells in (
+        (laws.log_prob(x), laws.log_prob(x, at=some)),
+        (laws.mean(), laws.mean(at=some)),
+        (laws.quantile(level), laws.quantile(level, at=some)),
+        (laws.entropy(), laws.entropy(at=some)),
+    ):
+        torch.testing.assert_close(some_cells, torch.where(some, all_cells, 0.0))
+    best = torch.stack([laws.law(i).mean() if i in (0, 2) else laws.law(i).pmf().argmax(-1).float() for i in range(5)], dim=-1)
+    torch.testing.assert_close(laws.best(at=some), torch.where(some, best, 0.0))
+    many = model(x.repeat(4000, 1), given.repeat(4000, 1))
+    drawn = many.sample(seeded(0), at=some.repeat(4000, 1)).unflatten(0, (4000, 6))
+    assert (drawn[:, ~some] == 0).all()
+    codes = torch.tensor([1, 3, 4])  # the mean of codes is the mean of the law, within five standard errors
+    error = (drawn.mean(0) - laws.mean())[:, codes] * some[:, codes]
+    assert (error.abs() < 5 / 4000**0.5).all()
+
+
+def test_saved_and_loaded_the_same(tmp_path):
+    x, _ = rows_of(6, seed=2)
+    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    for model in (memory_of(gaps=0.2), boosted_of(), blend_of()):
+        save_model(model, tmp_path / "model.ao")
+        loaded = load_model(tmp_path / "model.ao")
+        assert type(loaded) is type(model)
+        with torch.no_grad():
+            assert torch.equal(loaded(x, given).log_prob(x), model(x, given).log_prob(x))
+
+
+def test_models_that_do_not_belong_together_are_refused():
+    schema = Schema.of(a=Recorded(0.5, (0.0,)), b=Recorded(0.5))  # one atom here, none there: two kinds of head
+    two = [build_model(schema, width=4, depth=0), Memory(schema, torch.zeros(3, 2), torch.ones(3, 2, dtype=torch.bool))]
+    with pytest.raises(InputError, match="expected the same groups"):
+        Blend(two)
+    with pytest.raises(InputError, match="same schema"):
+        Blend([memory_of(), Memory(Schema.of(a=Category(2)), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))])

@@ -1,0 +1,141 @@
+"""Boosted trees against scikit-learn's own predictions, and the laws around them against what is known of the noise."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.ensemble import HistGradientBoostingRegressor
+
+from anyorder import Category, InputError, Recorded, Schema, load_model, save_model, seeded
+from anyorder.boosting import Boosted, Trees
+from anyorder.errors import FormatError
+from anyorder.training import ardm
+from anyorder.training.boosting import DEPTH, TREES, KeptBack, Table, below, fit_boosted, frequencies, grow_one
+
+SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01))
+NOISE = 0.1
+
+
+def rows_of(count, seed=0):
+    """y is a step in a, another in kind, and some noise; b is nothing."""
+    rng = seeded(seed)
+    a, b = (torch.randn(2, count, generator=rng) * 100).round() / 100
+    kind = torch.randint(3, (count,), generator=rng).float()
+    y = (a > 0).float() + (kind == 2).float() + NOISE * torch.randn(count, generator=rng)
+    x = torch.stack([a, kind, b, (y * 100).round() / 100], dim=-1)
+    return x, torch.ones_like(x, dtype=torch.bool)
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return fit_boosted(SCHEMA, *rows_of(3000), KeptBack(*rows_of(200, seed=1), ardm()), seeded(0))
+
+
+def test_our_trees_say_what_scikit_learns_say():
+    rng = np.random.default_rng(0)
+    inputs = rng.normal(size=(500, 4)).astype(np.float32).astype(np.float64)
+    values = inputs[:, 0] * (inputs[:, 1] > 0) + 0.3 * inputs[:, 2] ** 2
+    inputs[rng.random(inputs.shape) < 0.2] = np.nan
+    inputs[:, 3] = np.nan
+    trees = Trees.empty(3, TREES, DEPTH)
+    grow_one(Trees(*(tensor[1] for tensor in trees)), Table(inputs, values), seed=5)
+    theirs = HistGradientBoostingRegressor(max_iter=TREES, max_depth=DEPTH, early_stopping=False, random_state=5)
+    theirs.fit(np.where(np.isnan(inputs).all(0), 0.0, inputs), values)
+    model = Boosted(SCHEMA, trees, torch.ones(4, 3) / 3)
+    new = rng.normal(size=(300, 4)).astype(np.float32)
+    new[rng.random(new.shape) < 0.3] = np.nan
+    new[:, 3] = 0
+    wanted = torch.tensor(theirs.predict(new.astype(np.float64))).float()
+    torch.testing.assert_close(model.guess(torch.tensor(new), torch.full((300,), 2)), wanted, atol=1e-5, rtol=1e-5)
+    assert (model.guess(torch.tensor(new), torch.full((300,), 3)) == 0).all()  # of which no trees were grown
+
+
+def test_values_at_a_threshold_go_the_same_way_in_float32():
+    for threshold in (0.1, 1 / 3, -2.7, 1e30, math.inf):
+        near = np.float32(min(threshold, 3e38))
+        for value in (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))):
+            assert (float(value) <= threshold) == (value <= np.float32(below(threshold)))
+
+
+@torch.no_grad()
+def test_a_law_is_the_mixture_of_the_docstring(fitted):
+    x, _ = rows_of(5, seed=2)
+    given = torch.tensor([True, True, False, False]).expand(5, -1)
+    guess = fitted.guess(torch.where(given, x, torch.nan), torch.full((5,), 3))
+    level, hidden, few, larger = fitted.scale[2].unbind(-1)  # of the third number; one of four variables is hidden beside it
+    share = (fitted.share[2] @ torch.tensor([1.0, 1 / 4, 1 / 2])).softmax(-1)
+    sigma = (level + hidden / 4 + few / 2 + larger * guess[:, None]).exp() + 1e-4
+    ends = [((x[:, 3, None] + side * 0.005 - guess[:, None]) / sigma).double().sigmoid() for side in (1, -1)]
+    inside = (share * (ends[0] - ends[1])).sum(-1)
+    broad = ((x[:, 3] + 0.005) / 3).sigmoid() - ((x[:, 3] - 0.005) / 3).sigmoid()
+    torch.testing.assert_close(
+        fitted(x, given).log_prob(x)[:, 3].exp().double(), 0.999 * inside + 0.001 * broad, rtol=1e-3, atol=0
+    )
+
+
+@torch.no_grad()
+def test_the_noise_is_found_and_more_of_it_where_less_is_known(fitted):
+    x, _ = rows_of(2000, seed=3)
+    everything = torch.tensor([True, True, True, False]).expand(2000, -1)
+    laws = fitted(x, everything)
+    assert (laws.mean() - x)[:, 3].square().mean().sqrt() < 1.15 * NOISE
+    ends = [laws.quantile(torch.full(x.shape, q))[:, 3] for q in (0.05, 0.95)]
+    assert 0.86 < ((ends[0] <= x[:, 3]) & (x[:, 3] <= ends[1])).float().mean() < 0.95
+    best = math.log(NOISE * math.sqrt(2 * math.pi * math.e)) - math.log(0.01)  # the entropy of the noise, at the precision
+    assert best < -laws.log_prob(x)[:, 3].mean() < best + 0.15
+    less = fitted(x, torch.tensor([True, False, False, False]).expand(2000, -1))
+    assert (less.entropy()[:50, 3] > laws.entropy()[:50, 3] + 0.5).all()
+
+
+@torch.no_grad()
+def test_hidden_values_and_the_target_itself_are_not_looked_at(fitted):
+    x, _ = rows_of(20, seed=2)
+    given = torch.rand(x.shape, generator=seeded(0)) < 0.5
+    other = torch.where(given, x, rows_of(20, seed=9)[0])
+    assert torch.equal(fitted(x, given).mean()[~given], fitted(other, given).mean()[~given])
+    told = given.clone()
+    told[:, 3] = True
+    own = given.clone()
+    own[:, 3] = False
+    torch.testing.assert_close(fitted(x, told).mean()[:, 3], fitted(x, own).mean()[:, 3])
+
+
+def test_codes_have_their_marginal_law():
+    x, present = rows_of(300)
+    present[:100, 1] = False
+    table = frequencies(SCHEMA, x, present)
+    count = torch.bincount(x[100:, 1].long(), minlength=3)
+    torch.testing.assert_close(table[1], 0.999 * count / 200 + 0.001 / 3)
+    law = Boosted(SCHEMA, Trees.empty(3, 2, 1), table)(x, present).law(1)
+    torch.testing.assert_close(law.pmf(), table[1].expand(300, -1))
+
+
+def test_columns_never_seen_and_rows_that_all_agree():
+    x, present = rows_of(50)
+    present[:, 2] = False  # nothing is known of b
+    x[:, 3] = 0.5
+    model = fit_boosted(SCHEMA, x, present, KeptBack(x, present, ardm()), seeded(0))
+    with torch.no_grad():
+        law = model(x, present & (torch.arange(4) < 3)).law(3)
+    assert (law.mean() - 0.5).abs().max() < 1e-3
+    assert law.log_prob(x[:, 3]).min() > -0.1
+
+
+def test_trees_that_cannot_be_walked_are_refused(tmp_path, fitted):
+    trees = Trees.empty(3, 2, 2)
+    frequency = torch.ones(4, 3) / 3
+    for wrong, match in (
+        (trees._replace(feature=torch.full((3, 2, 3), 5.0)), "does not exist; expected 1 to 4"),
+        (trees._replace(feature=torch.full((3, 2, 3), 0.5)), "does not exist"),
+        (trees._replace(value=torch.full((3, 2, 4), torch.nan)), "not finite"),
+        (trees._replace(value=torch.zeros(3, 2, 3)), "one leaf more than nodes"),
+        (Trees.empty(2, 2, 2), "each of 3 numbers"),
+    ):
+        with pytest.raises(InputError, match=match):
+            Boosted(SCHEMA, wrong, frequency)
+    fitted_copy = Boosted(SCHEMA, trees, frequency)
+    fitted_copy.feature[0, 0, 0] = 9.0
+    save_model(fitted_copy, tmp_path / "bad.ao")
+    with pytest.raises(FormatError, match=r"describes no trees .*does not exist"):
+        load_model(tmp_path / "bad.ao")
