@@ -35,6 +35,8 @@ PEERS = {
     "missforest": Peer("missforest", "missforest"),
     "missforest_plain": Peer("missforest", "missforest"),
     "hyperimpute": Peer("hyperimpute", "hyperimpute"),
+    "vae": Peer("latent"),
+    "miwae": Peer("latent"),
 }
 
 # One pip command per entry.

@@ -64,7 +64,7 @@ def fit_table(
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     """Small tables are passed many times in small batches; large ones get larger batches and more steps."""
-    steps = 1500 if rows < 5000 else 4000
+    steps = 1000 if rows < 5000 else 4000
     steps = max(1, round(steps * effort))
     return Recipe(
         law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
