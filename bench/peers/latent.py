@@ -2,12 +2,12 @@
 
 import numpy as np
 import torch
+
+from anyorder import Question, seeded
 from anyorder.data import TableEncoder
 from anyorder.data.columns import NumberColumn
 from anyorder.rivals import MIWAE, VAE, LatentModel, fit_rival, log_prob, mean, sample
 from anyorder.tables import table_heads
-
-from anyorder import Question, seeded
 
 from .exchange import Cells, Fitted, Task, serve
 from .ours import cells, frame
@@ -19,8 +19,7 @@ def fit_latent(kind: type[LatentModel], task: Task) -> Fitted:
     torch.set_num_threads(1)
     encoder = TableEncoder.learn(frame(task.train, task))
     x, present = encoder.encode(frame(task.train, task))
-    torch.manual_seed(task.seed)
-    model = kind(encoder.schema, table_heads(encoder.schema))
+    model = kind.build(encoder.schema, table_heads(encoder.schema), seed=task.seed)
     fit_rival(model, x, present)
 
     def impute(test: Cells) -> Cells:

@@ -89,7 +89,7 @@ class Answer:
     def bins(self, count: int = 16) -> list[tuple[Any, Any, float]]:
         """About `count` neighbouring ranges with round ends, and how likely each is; the upper end belongs to the next."""
         column = self._number("bins() needs a number. Use pmf()")
-        low, high = (float(column.number(np.array(self._place(q)))) for q in (0.01, 0.99))
+        low, high = (float(column.number(np.array([self._place(q)]))[0]) for q in (0.01, 0.99))
         step = round_step((high - low) / max(count, 1), column.spacing)
         first = math.floor(low / step)
         edges = [k * step for k in range(first, math.floor(high / step) + 2)]

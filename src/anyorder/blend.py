@@ -93,6 +93,18 @@ class Mixed(Laws):
         laws, circumstances = self.each_at(cells)
         return mixed(laws, self.blend.log_weight(circumstances))
 
+    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
+        known = self.known[:, None].expand(-1, len(places))
+        masses, nearest = list[Tensor](), torch.zeros_like(known)
+        for part in self.parts:
+            if isinstance(part, Recalled):
+                mass, nearest = part.masses_with_distance(places, edges)
+            else:
+                mass = part.masses(places, edges)
+            masses.append(mass)
+        at = Circumstances(self.index[places].expand(len(known), -1), known, nearest)
+        return (torch.stack(masses, dim=-1) * self.blend.log_weight(at).exp().unsqueeze(2)).sum(-1)
+
     def each_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
         """The laws by each model, and what their weights depend on."""
         known = self.known[:, None].expand(-1, len(self.index))[cells]

@@ -15,7 +15,7 @@ from .schema import Mask, Recorded, Schema, Values, levels_of
 
 LEAST_SCALE = 1e-4
 SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
-PLACES_AT_ONCE = 2**21  # of (cell, tree) pairs on their way down: 16 MB
+PLACES_AT_ONCE = 2**19  # of (cell, tree) pairs on their way down: 4 MB
 
 
 class Trees(NamedTuple):

@@ -25,6 +25,22 @@ class Laws(ABC):
     def at(self, cells: Some) -> Law:
         """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many."""
 
+    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
+        """How likely each of these variables is to lie between edges, the first bin below all of them, the last above.
+
+        An edge belongs to the bin below it. Of codes the probability of each, whatever the edges.
+        """
+        law = self.at((slice(None), places))
+        if isinstance(law, DiscreteLaw):
+            return law.pmf()
+        return between(law.cdfs(edges.expand(len(law.mean()), -1, -1)))
+
+
+def between(cdf: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells bin"]:
+    """What lies between neighbouring edges, below the first and above the last."""
+    ends = torch.zeros_like(cdf[..., :1])
+    return torch.cat([ends, cdf, ends + 1], dim=-1).diff(dim=-1).clamp(min=0.0)
+
 
 @final
 @dataclass(frozen=True)

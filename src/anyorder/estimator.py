@@ -1,8 +1,7 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
 import math
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -15,12 +14,14 @@ from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
 from .blend import Blend
-from .data import Between, OneOf, TableEncoder
+from .data import TableEncoder
 from .data.columns import CategoryColumn, NumberColumn
-from .data.table import as_frame, encode_value
+from .data.table import as_frame
 from .errors import FormatError, InputError
+from .evidence import only_values, read_evidence, rows_within, weighted_rows
 from .heads import DiscreteLaw
-from .inference import Allowed, Interval, Members, fixed_orders, mixture_log_prob, path_terms, sample, seeded, within
+from .inference import fixed_orders, mixture_log_prob, path_terms, sample, seeded
+from .measuring import Acquired, Asked, Request, acquired, frame_like, next_best, policy_of, told_by
 from .memory import Memory
 from .subsets import CanonicalOrder, Question, ask
 from .tables import fit_table
@@ -28,7 +29,6 @@ from .training import Check, load_model_and_more, save_model
 
 Frame = Any
 ROWS_PER_CALL = 512
-PARTICLES = 512  # rows in which evidence that leaves a value open is given values
 
 
 @final
@@ -142,11 +142,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         if n < 0:
             raise InputError(f"sample got n={n}; expected a number of rows.")
-        x, known, open_ = self._evidence(given or {})
         rng = seeded(self.random_state)
-        x, known = x.repeat(n, 1), known.repeat(n, 1)
-        if open_ and n:
-            x, known = self._within(x[:1], known[:1], open_, n, rng)
+        x, known = rows_within(self.model_, read_evidence(self.encoder_, given or {}), n, rng)
         drawn = sample(self.model_, x, Question(known, ~known), rng)
         return self.encoder_.frame(drawn, self.like_)
 
@@ -154,13 +151,10 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         check_is_fitted(self)
         place = self.schema_.index(target)
-        x, known, open_ = self._evidence({name: value for name, value in row.items() if name != target})
-        weight = torch.ones(1)
-        if open_:
-            x, known = x.repeat(PARTICLES, 1), known.repeat(PARTICLES, 1)
-            x, known, weight, _ = within(self.model_, x, known, open_, seeded(self.random_state))
+        evidence = read_evidence(self.encoder_, {name: value for name, value in row.items() if name != target})
+        x, known, weight = weighted_rows(self.model_, evidence, seeded(self.random_state))
         with torch.no_grad():
-            return Answer(self.model_(x, known).law(place), weight.float(), self.encoder_.columns[place])
+            return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])
 
     def predict(self, X: Frame, target: str | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
@@ -211,6 +205,56 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         terms = path_terms(self.model_, x, Question.joint(present), self._orders())
         return Consistency(terms.sum(-1).double().numpy())
 
+    def next_best(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        ahead: int = 1,
+        draws: int = 32,
+    ) -> Frame:
+        """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
+
+        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
+        measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
+        gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
+        columns may tell much together and nothing alone. X is a table with gaps, or one record as a mapping.
+        """
+        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws))
+        columns = next_best(self.model_, *self._records(X), request, seeded(self.random_state))
+        return frame_like(columns, self.like_, self.encoder_.names)
+
+    def acquire(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        oracle: Frame | Asked,
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        certain: float = -math.inf,
+        steps: int | None = None,
+        ahead: int = 1,
+        draws: int = 8,
+    ) -> Acquired:
+        """Measure, look, choose again, every row on its own path until it stops: see `next_best` for the arguments.
+
+        `oracle` knows the values: a table of the true rows, in which a gap cannot be measured, or a function of the number of
+        a row and the names of columns that returns {name: value}. A row stops when its target has at most `certain` nats of
+        entropy, after `steps` measurements, or when nothing affordable is worth its cost.
+        """
+        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws, certain, steps))
+        truth = told_by(oracle, self.encoder_) if callable(oracle) else self._encode(oracle)[0]
+        path = request.path(self.model_, *self._records(X), truth, seeded(self.random_state))
+        return acquired(self.model_, path, request, X, self.encoder_, self.like_)
+
     def save(self, path: str | Path) -> None:
         """The whole model in one file; the same table and seed give the same bytes, so times are not in it."""
         check_is_fitted(self)
@@ -247,6 +291,11 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.encoder_.encode(X)
 
+    def _records(self, X: Frame | Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        """The rows of a table, or one record of known values."""
+        check_is_fitted(self)
+        return only_values(self.encoder_, X) if isinstance(X, Mapping) else self._encode(X)
+
     def _orders(self) -> list[CanonicalOrder]:
         return fixed_orders(len(self.schema_), self.orders)
 
@@ -256,42 +305,6 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         known = present.clone()
         known[:, place] = False
         return place, x, known
-
-    def _evidence(self, values: Mapping[str, Any]) -> tuple[Tensor, Tensor, dict[int, Allowed]]:
-        """One row of known values, the rest unknown; and what is known only to lie in a range or a set."""
-        x = torch.full((1, len(self.schema_)), torch.nan)
-        open_: dict[int, Allowed] = {}
-        for name, value in values.items():
-            place = self.schema_.index(name)
-            column = self.encoder_.columns[place]
-            if isinstance(value, Between):
-                if not isinstance(column, NumberColumn):
-                    raise InputError(f"Column {name!r} is a category and has no ranges. Use OneOf((...)).")
-                low = -math.inf if value.low is None else encode_value(column, value.low, np.ceil)
-                high = math.inf if value.high is None else encode_value(column, value.high, np.floor)
-                if low > high:
-                    raise InputError(
-                        f"No value of column {name!r} lies in {value}: they are written in steps of {column.spacing:g}."
-                    )
-                open_[place] = Interval(low, high)
-            elif isinstance(value, OneOf):
-                open_[place] = Members(tuple(dict.fromkeys(encode_value(column, one) for one in value.values)))
-            else:
-                x[0, place] = encode_value(column, value)
-        return x, x.isfinite(), open_
-
-    def _within(self, x: Tensor, known: Tensor, open_: dict[int, Allowed], n: int, rng: torch.Generator) -> tuple[Tensor, Tensor]:
-        """`n` rows in which the open evidence has values."""
-        many = n if len(open_) == 1 else max(8 * n, PARTICLES)
-        particles = within(self.model_, x.repeat(many, 1), known.repeat(many, 1), open_, rng)
-        if particles.effective < min(n, 100) / 2:
-            warnings.warn(
-                f"The ranges and sets given are so unlikely together that {many} tries are worth only "
-                f"{particles.effective:.0f} rows: many of the {n} rows will repeat values.",
-                stacklevel=3,
-            )
-        chosen = particles.x if len(open_) == 1 else particles.resampled(n, rng)
-        return chosen, particles.given[:n]
 
     @torch.no_grad()
     def _best_guess(self, x: Tensor, known: Tensor) -> Tensor:

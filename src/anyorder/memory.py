@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .conditionals import Conditionals, Laws, Some
+from .conditionals import Conditionals, Laws, Some, between
 from .errors import InputError
 from .heads import CategoricalLaw, KernelLaw, Law
 from .schema import Mask, Real, Recorded, Schema, Values, levels_of
@@ -104,6 +104,19 @@ class Memory(nn.Module):
             features.append((1 - self.held).expand_as(apart))
         return torch.cat(features, dim=-1)
 
+    @torch.no_grad()
+    def kernel_cdf(
+        self, variable: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]
+    ) -> Float[Tensor, "place remembered edge"]:
+        """The cdf, at the edges, of the law around every remembered value."""
+        value = self.rows.T[variable][:, :, None].expand(-1, -1, edges.shape[1])
+        alike = lambda t: t[variable][:, None, None].expand(*value.shape, *t.shape[1:])  # noqa: E731
+        share, blur = self.share.softmax(-1), self.blur.exp() + 1e-4
+        alone = KernelLaw(
+            alike(self.spacing), torch.ones_like(value).unsqueeze(-1), value.unsqueeze(-1), alike(share), alike(blur)
+        )
+        return alone.cdf(edges[:, None].expand_as(value))
+
     @property
     def _has_gaps(self) -> bool:
         return bool(self.held.amin() == 0)
@@ -157,6 +170,25 @@ class Recalled(Laws):
 
     def at(self, cells: Some) -> Law:
         return self.with_distance(cells)[0]
+
+    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
+        return self.masses_with_distance(places, edges)[0]
+
+    def masses_with_distance(
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]
+    ) -> tuple[Float[Tensor, "batch place bin"], Float[Tensor, "batch place"]]:
+        """What every remembered row puts between the edges is the same for all queries: the rest is a product of matrices."""
+        memory, variable = self.recall.memory, self.index[places]
+        if not isinstance(memory.schema.variables[int(self.index[0])].domain, Recorded):
+            law, nearest = self.with_distance((slice(None), places))
+            assert isinstance(law, CategoricalLaw)
+            return law.pmf(), nearest
+        count = len(self.recall.x)
+        row = torch.arange(count, device=variable.device).repeat_interleave(len(places))
+        weighed = self.recall.weights(row, variable.repeat(count))
+        each = between(memory.kernel_cdf(variable, edges))  # (place, remembered, bin)
+        weight = weighed.weight.view(count, len(places), -1)
+        return torch.einsum("bpr,prk->bpk", weight, each), weighed.nearest.view(count, len(places))
 
     def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:
         """The laws, and how far the nearest remembered row is."""

@@ -14,6 +14,7 @@ from anyorder.inference import (
     GainPerCost,
     Measurement,
     Policy,
+    Stop,
     TargetRatio,
     acquire,
     choose,
@@ -178,7 +179,7 @@ def test_each_row_stops_when_nothing_is_worth_it():
 
 def test_a_row_stops_when_its_target_is_certain_enough():
     joint = JointTable.random(2, 3, 2, 3, seed=3)
-    _, truth, path = full_path(certain=0.5)
+    _, truth, path = full_path(policy=Policy(certain=0.5))
     for row in range(len(truth)):
         steps = int((path.chosen[row] >= 0).sum())
         unsure = [
@@ -187,8 +188,33 @@ def test_a_row_stops_when_its_target_is_certain_enough():
         ]
         assert all(unsure[:steps])
         assert steps == 2 or not unsure[steps]
-    assert full_path(certain=10.0)[2].chosen.shape[1] == 0
-    assert full_path(steps=1)[2].chosen.shape[1] == 1
+    assert full_path(policy=Policy(certain=10.0))[2].chosen.shape[1] == 0
+    assert full_path(policy=Policy(steps=1))[2].chosen.shape[1] == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({}, Stop.NOTHING_LEFT),
+        ({"budget": 0.15}, Stop.BUDGET),
+        ({"policy": Policy(GainMinusCost(1e-6))}, Stop.NOT_WORTH_IT),
+        ({"policy": Policy(certain=10.0)}, Stop.CERTAIN),
+        ({"policy": Policy(steps=1)}, Stop.STEPS),
+    ],
+)
+def test_every_row_says_why_it_stopped(options, reason):
+    _, truth, path = full_path(**options)
+    assert path.stop.tolist() == [reason] * len(truth)
+
+
+def test_rows_may_stop_for_different_reasons():
+    joint, truth, path = full_path(policy=Policy(certain=0.5))
+    for row in range(len(truth)):
+        last = uncertainty(joint, path.x[row : row + 1], path.given[row : row + 1, -1], [0], seeded()).value.item()
+        measured_all = int((path.chosen[row] >= 0).sum()) == 2
+        assert path.stop[row] == (Stop.NOTHING_LEFT if measured_all else Stop.CERTAIN)
+        assert measured_all or last <= 0.5
+    assert len(path.stop.unique()) == 2
 
 
 def test_an_oracle_may_be_asked_and_may_fail():

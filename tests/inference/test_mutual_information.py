@@ -5,6 +5,7 @@ import torch
 
 from anyorder import Category, InputError, Ordinal, Question, Real, Recorded, Schema, build_model, log_prob, sample, seeded
 from anyorder.blend import Blend
+from anyorder.boosting import Boosted
 from anyorder.conditionals import Conditionals, Part
 from anyorder.heads import (
     HEADS,
@@ -16,13 +17,15 @@ from anyorder.heads import (
     LogisticMixture,
     RecordedNumber,
 )
-from anyorder.inference import CandidateRatio, EntropyDifference, TargetRatio, information, uncertainty
-from anyorder.inference.futures import divergence
+from anyorder.inference import BinnedRatio, CandidateRatio, EntropyDifference, TargetRatio, information, uncertainty
+from anyorder.inference.futures import bin_edges, divergence
 from anyorder.memory import Memory
 from anyorder.subsets import CanonicalOrder
+from anyorder.training.boosting import frequencies, grow
 from exact import GaussianOracle, JointTable, mask_of
 
 ESTIMATORS = [CandidateRatio, TargetRatio, EntropyDifference]
+ON_CODES = [*ESTIMATORS, BinnedRatio]  # which compares numbers by bins, and is exact on codes
 
 
 def exact_entropy(joint, row, given, wanted):
@@ -68,7 +71,7 @@ def looks_right(found, exact):
     return z
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ON_CODES)
 def test_codes_about_a_code_are_exact(estimator):
     joint = JointTable.random(3, 2, 4, 2, seed=1)
     x = joint.states()[::5]
@@ -83,13 +86,13 @@ def test_codes_about_a_code_are_exact(estimator):
     torch.testing.assert_close(found.value, torch.tensor(exact), atol=1e-6, rtol=0)
 
 
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("estimator", ON_CODES)
 def test_sets_and_several_targets_of_a_joint_table(estimator):
     joint = JointTable.random(3, 2, 3, 2, 2, seed=2)
     x = joint.states()[torch.randperm(72, generator=seeded(3))[:20]]
     given = mask_of((4,), 5, len(x))
     for targets, sets in (([0], [(1,), (2, 3), (1, 2, 3)]), ([3, 0], [(1,), (2,), (1, 2)])):
-        found = information(joint, x, given, targets, sets, seeded(4), estimator=estimator(64))
+        found = information(joint, x, given, targets, sets, seeded(5), estimator=estimator(64))
         exact = torch.stack(
             [torch.stack([exact_information(joint, row, [4], targets, members) for members in sets]) for row in x]
         )
@@ -106,6 +109,60 @@ def test_a_gaussian(estimator):
         looks_right(found, exact)
         if estimator is EntropyDifference:  # the entropies of a Gaussian do not depend on what is measured
             torch.testing.assert_close(found.value, exact)
+
+
+def recorded(oracle):
+    """A Gaussian whose variables have knots, as those of a table have: its twelve quantiles."""
+    spread = oracle.covariance.diagonal().sqrt()
+    levels = torch.special.ndtri(torch.linspace(0.02, 0.98, 12, dtype=torch.float64))
+    knots = oracle.mean[:, None] + spread[:, None] * levels
+    oracle.schema = Schema.of(**{f"v{i}": Recorded(1e-3, (), tuple(k.tolist())) for i, k in enumerate(knots)})
+    return oracle
+
+
+def test_bins_tell_almost_all_of_a_gaussian():
+    oracle = recorded(GaussianOracle.random(5, seed=3))
+    x = torch.randn(25, 5, generator=seeded(5), dtype=torch.float64)
+    for known, targets, sets in (((1,), [0], [(2,), (3,), (4,)]), ((), [4, 0], [(1, 3)])):
+        found = information(oracle, x, mask_of(known, 5, 25), targets, sets, seeded(6), estimator=BinnedRatio(64))
+        exact = torch.stack([gaussian_information(oracle, known, targets, members) for members in sets])
+        mean, error = found.value.mean(0), found.standard_error.square().sum(0).sqrt() / 25
+        assert (mean < exact + 4 * error).all()
+        assert (mean > 0.94 * exact - 4 * error).all()
+
+
+@torch.no_grad()
+def test_masses_between_edges_are_differences_of_the_cdf():
+    """For a network, a memory, trees and their blend: the fast way against one edge at a time."""
+    knots = (-1.0, -0.5, 0.5, 1.0)
+    schema = Schema.of(a=Recorded(0.5, (0.0,), knots), b=Category(3), c=Recorded(0.5, (0.0, 0.5), knots))
+    rng = seeded(0)
+    x = torch.stack([(torch.randn(40, generator=rng) * 2).round() / 2, torch.randint(3, (40,), generator=rng).float()], dim=-1)
+    x = torch.cat([x, (x[:, :1] + torch.randn(40, 1, generator=rng)).mul(2).round() / 2], dim=-1)
+    present = torch.ones_like(x, dtype=torch.bool)
+    network = build_model(schema, [RecordedNumber(2), build_model(schema).heads[1], RecordedNumber(2)], width=8, depth=1)
+    trees = Boosted(schema, grow(schema, x, present, rng), frequencies(schema, x, present))
+    blend = Blend([network, Memory(schema, x, present), trees])
+    blend.weight.data = torch.randn(blend.weight.shape, generator=rng)
+    given = torch.rand(x.shape, generator=rng) < 0.5
+    edges = bin_edges([schema.variables[0], schema.variables[2]])
+    for model in (*blend.members(), blend):
+        laws = model(x, given)
+        numbers, codes = laws.parts
+        found = numbers.masses(torch.tensor([1, 0]), edges[[1, 0]])
+        for place, variable, own in ((0, 2, edges[1]), (1, 0, edges[0])):
+            cdf = torch.stack([laws.law(variable).cdf(torch.full((40,), edge)) for edge in own], dim=-1)
+            full = torch.cat([torch.zeros(40, 1), cdf, torch.ones(40, 1)], dim=-1)
+            torch.testing.assert_close(found[:, place], full.diff(dim=-1), atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(found.sum(-1), torch.ones(40, 2), atol=1e-5, rtol=0)
+        torch.testing.assert_close(codes.masses(torch.tensor([0]), torch.zeros(1, 1))[:, 0], laws.law(1).pmf())
+
+
+def test_edges_lie_between_values_and_a_density_has_none():
+    (edges,) = bin_edges([Schema.of(a=Recorded(0.5, (), (-1.0, 0.0, 3.0))).variables[0]])
+    assert edges.tolist() == [-1.25, -0.75, -0.25, 0.75, 1.75, 2.75]
+    with pytest.raises(InputError, match=r"'a' is Real\(\). Use CandidateRatio"):
+        bin_edges(Schema.of(a=Real()).variables)
 
 
 class TwoPeaks:

@@ -1,5 +1,6 @@
 """The verbs of the command line: read the arguments, call one function, show or write what it answers."""
 
+import math
 import sys
 import warnings
 from pathlib import Path
@@ -235,6 +236,45 @@ def anomalies(
     face, frame = load_both(model, table)
     document = answers.anomalies(face, frame, top)
     printing.tell(document, printing.show_anomalies, json)
+
+
+@app.command(
+    "ask-next", epilog="Example: anyorder ask-next clinic.ao --target outcome --known 'age=63, bp=140' --costs costs.csv"
+)
+def ask_next(
+    model: ModelFile,
+    target: Annotated[str, typer.Option(help="The column that you finally want to know.", show_default=False)],
+    known: Annotated[
+        list[str] | None, typer.Option(help="What is known: name=value, .... May be repeated.", show_default=False)
+    ] = None,
+    costs: Annotated[
+        Path | None,
+        typer.Option(
+            help="A table with the columns name, cost and perhaps group; without it, every column costs 1.", show_default=False
+        ),
+    ] = None,
+    budget: Annotated[float, typer.Option(min=0, help="What may be spent.", show_default="no limit")] = math.inf,
+    worth: Annotated[float, typer.Option(help="What a nat is worth, in costs.", show_default="no limit")] = math.inf,
+    certain: Annotated[
+        float | None,
+        typer.Option(help="Stop at this probability of a category, or width of a number's 90 % interval.", show_default=False),
+    ] = None,
+    ahead: Annotated[int, typer.Option(min=1, max=3, help="Weigh sets of so many measurements; 1 is one at a time.")] = 1,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Which measurement is worth making next, and when to stop: a conversation about one record.
+
+    It proposes, you type the value, it shows the target again. With --json, one proposal and no conversation.
+    """
+    from . import measuring, printing
+
+    prices = measuring.read_prices(costs) if costs else measuring.Prices()
+    visit = measuring.start(load(model, seed), target, known or [], prices, measuring.Rules(budget, worth, certain, ahead))
+    if json:
+        printing.print_json(visit.document())
+    else:
+        measuring.converse(visit, input)
 
 
 @app.command(epilog="Example: anyorder info people.ao")

@@ -32,6 +32,12 @@ class Law(ABC):
     def cdf(self, x: Cells) -> Cells:
         """P(X <= x)."""
 
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        """P(X <= x) at several places of every cell."""
+        cells = x.ndim - 1
+        wide = self.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], x.shape[-1], *t.shape[cells:]))
+        return wide.cdf(x)
+
     @abstractmethod
     def quantile(self, q: Cells) -> Cells:
         """The smallest x with P(X <= x) >= q."""

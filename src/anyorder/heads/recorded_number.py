@@ -42,13 +42,20 @@ class RecordedLaw(LatticeLaw):
         return torch.where(match.any(-1), torch.logaddexp(rest, own), rest)
 
     def cdf(self, x: Cells) -> Cells:
-        x = self.snapped(x, torch.floor)
-        top = x + self.spacing / 2
-        inside = (self.logits.softmax(-1) * ((top.unsqueeze(-1) - self.mu) / self.sigma).sigmoid()).sum(-1)
-        rest = (1 - FLOOR) * inside + FLOOR * (top / BROAD).sigmoid()
-        below = self.atoms <= (x + self.spacing / 4).unsqueeze(-1)
+        return self.cdfs(x.unsqueeze(-1)).squeeze(-1)
+
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        spacing = self.spacing.unsqueeze(-1)
+        x = torch.floor(x / spacing + 1e-3) * spacing
+        top = x + spacing / 2
+        mu, sigma = self.mu.unsqueeze(-2), self.sigma.unsqueeze(-2)
+        inside = (((top.unsqueeze(-1) - mu) / sigma).sigmoid() @ self.logits.softmax(-1).unsqueeze(-1)).squeeze(-1)
         weight = self.choice.exp()
-        return (weight[..., :-1] * below).sum(-1) + weight[..., -1] * rest
+        rest = weight[..., -1:] * ((1 - FLOOR) * inside + FLOOR * (top / BROAD).sigmoid())
+        if not self.atoms.shape[-1]:
+            return rest
+        below = self.atoms.unsqueeze(-2) <= (x + spacing / 4).unsqueeze(-1)
+        return rest + (below.to(weight.dtype) @ weight[..., :-1].unsqueeze(-1)).squeeze(-1)
 
     def reach(self) -> Cells:
         return 60 + self.mu.abs().amax(-1) + 60 * self.sigma.amax(-1)

@@ -1,16 +1,26 @@
 """Which path to walk: scoring, sampling, uncertainty and planning, all around one loop."""
 
 from .acquisition import Path, acquire
-from .choice import Choice, GainMinusCost, GainPerCost, Measurement, Policy, Preference, choose, one_by_one
+from .choice import Choice, GainMinusCost, GainPerCost, Measurement, Policy, Preference, Stop, choose, one_by_one
 from .evidence import Allowed, Interval, Members, Particles, within
 from .likelihood import elbo, fixed_orders, log_prob, mixture_log_prob, path_terms, ratio_log_prob
-from .mutual_information import CandidateRatio, EntropyDifference, Estimator, Information, TargetRatio, information, uncertainty
+from .mutual_information import (
+    BinnedRatio,
+    CandidateRatio,
+    EntropyDifference,
+    Estimator,
+    Information,
+    TargetRatio,
+    information,
+    uncertainty,
+)
 from .planning import plan, step_losses
 from .sampling import Estimate, entropy, sample
 from .walk import ModeAndStep, Step, seeded, walk
 
 __all__ = [
     "Allowed",
+    "BinnedRatio",
     "CandidateRatio",
     "Choice",
     "EntropyDifference",
@@ -28,6 +38,7 @@ __all__ = [
     "Policy",
     "Preference",
     "Step",
+    "Stop",
     "TargetRatio",
     "acquire",
     "choose",

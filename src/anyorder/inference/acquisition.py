@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..model import Model
 from ..schema import Mask, Values
 from ..subsets import Question
-from .choice import Choice, Measurement, Policy, check_budget, choose, still_open
+from .choice import Choice, Measurement, Policy, Stop, check_budget, choose, still_open
 from .likelihood import log_prob
 from .mutual_information import check_sets, uncertainty
 
@@ -34,6 +34,7 @@ class Path:
     cost: Float[Tensor, "batch point"]  # so far
     given: Bool[Tensor, "batch point variable"]
     log_prob: Float[Tensor, "batch point"]  # of the true targets, in nats; NaN where they are not told
+    stop: Int[Tensor, " batch"]  # why no more was measured, as a number of `Stop`
 
 
 @torch.no_grad()
@@ -48,21 +49,19 @@ def acquire(
     *,
     policy: Policy = Policy(),
     budget: float | Tensor = math.inf,
-    certain: float = -math.inf,
-    steps: int | None = None,
 ) -> Path:
     """Measure and choose again until a row's targets are certain, or nothing that is left is affordable and worth it.
 
     `oracle` tells the values: the true rows (NaN: cannot be measured), or a function of the numbers of rows and of what is
-    wanted (row, variable) that returns values, NaN where it failed. What failed is paid for and not tried again. `certain` is
-    the entropy of the targets in nats at which a row stops.
+    wanted (row, variable) that returns values, NaN where it failed. What failed is paid for and not tried again.
     """
     check_sets(model.schema, x, given, target, [candidate.variables for candidate in candidates])
     state = _State.start(x, given, candidates, check_oracle(oracle, x), check_budget(budget, len(x)))
-    for _ in range(len(candidates) if steps is None else steps):
+    for _ in range(len(candidates) if policy.steps is None else policy.steps):
         rows = state.active.nonzero().squeeze(-1)
-        if certain > -math.inf and len(rows):
-            unsure = uncertainty(model, state.x[rows], state.given[rows], target, rng).value > certain
+        if policy.certain > -math.inf and len(rows):
+            unsure = uncertainty(model, state.x[rows], state.given[rows], target, rng).value > policy.certain
+            state.finish(rows[~unsure.cpu()], Stop.CERTAIN)
             rows = rows[unsure.cpu()]
         choice = choose(
             model,
@@ -77,6 +76,7 @@ def acquire(
         )
         if not state.measure(rows, choice):
             break
+    state.finish(state.active.nonzero().squeeze(-1), Stop.STEPS if policy.steps is not None else Stop.NOTHING_LEFT)
     return state.path(model, target)
 
 
@@ -92,6 +92,7 @@ class _State:
     left: Float[Tensor, " batch"]
     untried: Bool[Tensor, "batch candidate"]
     active: Bool[Tensor, " batch"]
+    stop: Int[Tensor, " batch"]
     chosen: list[Tensor] = field(default_factory=list)
     gain: list[Tensor] = field(default_factory=list)
     spent: list[Tensor] = field(default_factory=list)
@@ -103,7 +104,9 @@ class _State:
         if isinstance(oracle, Tensor):  # where the true value is a gap, there is nothing to measure
             untried = still_open(given | ~oracle.isfinite(), candidates).cpu()
         active = torch.ones(len(x), dtype=torch.bool)
-        state = cls(candidates, oracle, x.clone(), given.clone(), budget.clone(), untried, active)
+        state = cls(
+            candidates, oracle, x.clone(), given.clone(), budget.clone(), untried, active, torch.zeros(len(x), dtype=torch.long)
+        )
         state.known.append(state.given.clone())
         state.spent.append(torch.zeros(len(x), dtype=torch.float64))
         return state
@@ -111,7 +114,7 @@ class _State:
     def measure(self, rows: Int[Tensor, " some"], choice: Choice) -> bool:
         """Reveal what was chosen in these rows; False if all have stopped."""
         going = choice.candidate >= 0
-        self.active = torch.zeros_like(self.active).index_fill(0, rows[going], True)
+        self.finish(rows[~going], choice.stop[~going])
         if not going.any():
             return False
         rows, picked = rows[going], choice.candidate[going]
@@ -124,6 +127,10 @@ class _State:
         self.spent.append(self.spent[-1].index_put((rows,), prices, accumulate=True))
         self.known.append(self.given.clone())
         return True
+
+    def finish(self, rows: Int[Tensor, " some"], why: Stop | Int[Tensor, " some"]) -> None:
+        self.active[rows] = False
+        self.stop[rows] = torch.as_tensor(why)
 
     def _reveal(self, rows: Int[Tensor, " some"], picked: Int[Tensor, " some"]) -> None:
         wanted = torch.zeros(len(self.candidates), self.x.shape[1], dtype=torch.bool)
@@ -142,9 +149,8 @@ class _State:
         chosen = torch.stack(self.chosen, dim=1) if self.chosen else nothing.long()
         gain = torch.stack(self.gain, dim=1) if self.gain else nothing.double()
         truth = self.oracle if isinstance(self.oracle, Tensor) else torch.full_like(self.x, torch.nan)
-        return Path(
-            self.x, chosen, gain, torch.stack(self.spent, dim=1), known, _true_log_prob(model, self.x, truth, known, target)
-        )
+        log_p = _true_log_prob(model, self.x, truth, known, target)
+        return Path(self.x, chosen, gain, torch.stack(self.spent, dim=1), known, log_p, self.stop)
 
 
 def _true_log_prob(

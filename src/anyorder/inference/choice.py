@@ -5,6 +5,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 from typing import NamedTuple, final
 
 import torch
@@ -97,16 +98,34 @@ class Policy:
     preference: Preference = GainMinusCost()
     ahead: int = 1
     estimator: Estimator = CandidateRatio()
+    certain: float = -math.inf  # the entropy of the targets, in nats, at which a row needs no more
+    steps: int | None = None  # at most so many measurements
 
     def __post_init__(self) -> None:
         if self.ahead < 1:
             raise InputError(f"Policy got ahead={self.ahead}; expected at least 1, which is to choose greedily.")
+        if math.isnan(self.certain):
+            raise InputError("Policy got certain=NaN; expected an entropy in nats.")
+        if self.steps is not None and self.steps < 0:
+            raise InputError(f"Policy got steps={self.steps}; expected 0 or more, or None for as many as there are.")
+
+
+class Stop(IntEnum):
+    """Why nothing more is measured in a row."""
+
+    NOT_YET = 0
+    CERTAIN = 1  # the targets are as certain as was asked for
+    NOTHING_LEFT = 2  # all that could be measured was
+    BUDGET = 3  # what is left costs more than may be spent
+    NOT_WORTH_IT = 4  # what is left is expected to tell less than it costs
+    STEPS = 5  # as many measurements as were allowed
 
 
 class Choice(NamedTuple):
     """What to measure next in every row: the place of a candidate, or -1 to stop."""
 
     candidate: Int[Tensor, " batch"]
+    stop: Int[Tensor, " batch"]  # why, as a number of `Stop`
     together: Bool[Tensor, "batch candidate"]  # what is planned to be measured, this one included
     gain: Float[Tensor, " batch"]  # what all that is planned is expected to tell, in nats; 0 when stopping
     singles: Information  # of every candidate alone
@@ -136,12 +155,16 @@ def choose(
     sets = _Sets.of(candidates, policy.ahead)
     told = information(model, x, given, target, sets.variables, rng, estimator=policy.estimator)
     gain = told.value.double().cpu()
-    possible = ~(sets.member & ~usable.unsqueeze(1)).any(-1) & (sets.cost * ROUNDING <= left.unsqueeze(-1))
-    possible &= policy.preference.worthwhile(gain, sets.cost)
-    return _pick(policy.preference.score(gain, sets.cost), possible, sets, told)
+    affordable = ~(sets.member & ~usable.unsqueeze(1)).any(-1) & (sets.cost * ROUNDING <= left.unsqueeze(-1))
+    possible = affordable & policy.preference.worthwhile(gain, sets.cost)
+    stop = torch.where(usable.any(-1), Stop.BUDGET, Stop.NOTHING_LEFT)
+    stop = torch.where(affordable.any(-1), Stop.NOT_WORTH_IT, stop).masked_fill(possible.any(-1), Stop.NOT_YET)
+    return _pick(policy.preference.score(gain, sets.cost), possible, stop, sets, told)
 
 
-def _pick(score: Gain, possible: Bool[Tensor, "batch set"], sets: "_Sets", told: Information) -> Choice:
+def _pick(
+    score: Gain, possible: Bool[Tensor, "batch set"], stop: Int[Tensor, " batch"], sets: "_Sets", told: Information
+) -> Choice:
     """The best possible set, and of its members the one that is best alone."""
     count = sets.member.shape[1]
     best = score.masked_fill(~possible, -math.inf).argmax(-1, keepdim=True)
@@ -150,7 +173,7 @@ def _pick(score: Gain, possible: Bool[Tensor, "batch set"], sets: "_Sets", told:
     first = score[:, :count].masked_fill(~together, -math.inf).argmax(-1)
     gain = told.value.double().cpu().gather(-1, best).squeeze(-1)
     singles = Information(told.value[:, :count], told.standard_error[:, :count])
-    return Choice(torch.where(go, first, -1), together, torch.where(go, gain, 0.0), singles)
+    return Choice(torch.where(go, first, -1), stop, together, torch.where(go, gain, 0.0), singles)
 
 
 class _Sets(NamedTuple):

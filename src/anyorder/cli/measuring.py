@@ -1,0 +1,238 @@
+"""`ask-next`: propose a measurement, read its value, look at the target again, until it is time to stop."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from ..errors import InputError
+from ..estimator import AnyOrder
+from .answers import answer
+from .cells import evidence, find_column, one_value, plain
+from .files import Frame, read_table
+from .printing import Printer, show_category, show_number
+from .question import Is, Part, parse_evidence
+
+Document = dict[str, Any]
+MOST_LINES, DRAWS = 6, 64
+
+
+@final
+@dataclass(frozen=True)
+class Prices:
+    """What can be measured: the price of every column or group, and the columns of the groups."""
+
+    costs: dict[str, float] | None = None
+    groups: dict[str, list[str]] = field(default_factory=dict)
+
+
+@final
+@dataclass(frozen=True)
+class Rules:
+    """When to stop."""
+
+    budget: float = math.inf
+    worth: float = math.inf
+    certain: float | None = None
+    ahead: int = 1
+
+
+def read_prices(path: Path) -> Prices:
+    """From a table with the columns name and cost, and perhaps group: what shares a group is measured together, for the sum."""
+    table: Frame = read_table(path)
+    missing = [name for name in ("name", "cost") if name not in table]
+    if missing:
+        raise InputError(f"{path.name} has no column {missing[0]!r}; expected name and cost, and group where some go together.")
+    costs: dict[str, float] = {}
+    groups: dict[str, list[str]] = {}
+    for line, row in enumerate(table.to_dict("records"), start=1):
+        name, cost = str(row["name"]), price(path, line, row["cost"])
+        group = row.get("group")
+        if isinstance(group, str) and group:
+            groups.setdefault(group, []).append(name)
+            costs[group] = costs.get(group, 0.0) + cost
+        elif name in costs:
+            raise InputError(f"{path.name}, row {line}: {name!r} has a price already. Name it once.")
+        else:
+            costs[name] = cost
+    return Prices(costs, groups)
+
+
+def price(path: Path, line: int, cost: Any) -> float:
+    try:
+        if 0 <= float(cost) < math.inf:
+            return float(cost)
+    except (TypeError, ValueError):
+        pass
+    raise InputError(f"{path.name}, row {line}: the cost is {cost!r}; expected a number, 0 or more.")
+
+
+@final
+@dataclass
+class Visit:
+    """One record on its way: what is known, what is spent, what could not be measured."""
+
+    model: AnyOrder
+    target: str
+    prices: Prices
+    rules: Rules
+    known: dict[str, Any]
+    spent: float = 0.0
+    given_up: set[str] = field(default_factory=set)
+
+    def law(self) -> Document:
+        return answer(self.model, find_column(self.model.encoder_, self.target), Part(self.target), self.known)
+
+    def open(self) -> dict[str, float]:
+        """What can still be measured, and its price."""
+        costs = self.prices.costs
+        if costs is None:
+            inside = {name for members in self.prices.groups.values() for name in members}
+            names = [c.name for c in self.model.encoder_.columns if c.name != self.target and c.name not in inside]
+            costs = dict.fromkeys([*names, *self.prices.groups], 1.0)
+        return {name: cost for name, cost in costs.items() if name not in self.given_up and self.columns(name)}
+
+    def columns(self, name: str) -> list[str]:
+        """What of a measurement is not known yet."""
+        members = self.prices.groups.get(name, [name])
+        return [find_column(self.model.encoder_, one).name for one in members if one not in self.known]
+
+    def ranking(self) -> list[Document]:
+        """The measurements that are left, the advised one first; what each is expected to tell."""
+        left = self.rules.budget - self.spent
+        costs = self.open()
+        if not costs or min(costs.values()) > left * (1 + 1e-9):
+            return []
+        groups = {name: members for name, members in self.prices.groups.items() if name in costs}
+        table = self.model.next_best(
+            self.known, self.target, costs, groups, budget=left, worth=self.rules.worth, ahead=self.rules.ahead, draws=DRAWS
+        )
+        return [{name: plain(None, value) for name, value in line.items() if name != "row"} for line in table.to_dict("records")]
+
+    def reason(self, law: Document, ranking: list[Document]) -> str | None:
+        """Why to stop, if it is time."""
+        if self.rules.certain is not None and is_certain(law, self.rules.certain):
+            return "the target is certain enough"
+        if not self.open():
+            return "nothing is left to measure"
+        if not ranking:
+            return f"what is left costs more than the {self.rules.budget - self.spent:g} that may be spent"
+        return None if ranking[0]["advised"] else "nothing left is expected to tell as much as it costs"
+
+    def document(self) -> Document:
+        law, ranking = self.law(), self.ranking()
+        return {
+            "target": self.target,
+            "known": {name: plain(find_column(self.model.encoder_, name), value) for name, value in self.known.items()},
+            "law": law,
+            "measurements": ranking,
+            "stop": self.reason(law, ranking),
+        }
+
+
+def is_certain(law: Document, wanted: float) -> bool:
+    """A category as likely as wanted, a number whose 90 % interval is as narrow as wanted."""
+    if law["kind"] == "category":
+        return bool(law["probabilities"][0]["probability"] >= wanted)
+    low, high = law["interval"]["low"], law["interval"]["high"]
+    return not isinstance(low, str) and high - low <= wanted
+
+
+def start(model: AnyOrder, target: str, known: list[str], prices: Prices, rules: Rules) -> Visit:
+    """Everything that was typed, checked against the model before anything is asked."""
+    find_column(model.encoder_, target)
+    parts = parse_evidence(known)
+    for part in parts:
+        if part.name == target:
+            raise InputError(f"The target {target!r} is already known: there is nothing to measure for.")
+        if not isinstance(part.wanted, Is):
+            raise InputError(f"What is known of {part.name!r} is a range or a set; `ask-next` needs a value. Leave it out.")
+    visit = Visit(model, target, prices, rules, evidence(model.encoder_, parts))
+    model.next_best({}, target, prices.costs, prices.groups, draws=2)  # names, prices and groups are checked here
+    if visit.open() and min(visit.open().values()) > rules.budget:
+        model.next_best({}, target, prices.costs, prices.groups, budget=rules.budget, draws=2)  # says which is cheapest
+    return visit
+
+
+def converse(visit: Visit, read: Callable[[str], str]) -> None:
+    """Propose, read a value, show the target again; ends when it is time, at the end of input, or with q."""
+    out = Printer()
+    out.line("Type the value that was measured; Enter alone if it cannot be; NAME=VALUE for something else; q to stop.", "dim")
+    while True:
+        law, ranking = visit.law(), visit.ranking()
+        show_state(out, visit, law)
+        reason = visit.reason(law, ranking)
+        if reason:
+            out.line(f"Stop: {reason}. {total_text(visit)}", "bold")
+            return
+        show_ranking(out, ranking)
+        try:
+            if not measure(visit, ranking[0]["measurement"], read, out):
+                break
+        except EOFError:
+            break
+    out.line(f"\nStopped. {total_text(visit)}", "bold")
+
+
+def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -> bool:
+    """Read what was found; False if the person wants to stop."""
+    cost = visit.open()[name]
+    paid = False
+    for column in visit.columns(name):
+        while True:
+            label = column if column == name else f"{name}: {column}"
+            text = read(f"{label} = ").strip()
+            if text == "q":
+                return False
+            try:
+                other = "=" in text and parse_evidence([text])
+                if other:
+                    return measured_else(visit, other[0])
+                if text:
+                    visit.known[column] = one_value(find_column(visit.model.encoder_, column), text)
+                    paid = True
+                break
+            except InputError as error:
+                out.line(str(error), "red")
+    if paid:
+        visit.spent += cost
+    visit.given_up.add(name)
+    return True
+
+
+def measured_else(visit: Visit, part: Part) -> bool:
+    """Something else than what was proposed: it counts with its own price, if it has one."""
+    column = find_column(visit.model.encoder_, part.name)
+    if part.name == visit.target or not isinstance(part.wanted, Is):
+        raise InputError(f"Expected one value of a column other than the target {visit.target!r}, such as {part.name}=VALUE.")
+    cost = visit.open().get(part.name, 0.0)
+    visit.known[part.name] = one_value(column, part.wanted.text)
+    visit.spent += cost
+    return True
+
+
+def show_state(out: Printer, visit: Visit, law: Document) -> None:
+    known = {name: plain(find_column(visit.model.encoder_, name), value) for name, value in visit.known.items()}
+    show_law(out, visit.target, known, law)
+
+
+def show_law(out: Printer, target: str, known: Document, law: Document) -> None:
+    given = f" given {', '.join(f'{name}={value}' for name, value in known.items())}" if known else ", nothing known"
+    out.line(f"\n{target}{given}", "bold")
+    (show_category if law["kind"] == "category" else show_number)(out, law)
+
+
+def show_ranking(out: Printer, ranking: list[Document]) -> None:
+    rows = [
+        [line["measurement"], f"{line['gain']:.3f} ± {line['standard_error']:.3f}", f"{line['cost']:g}"]
+        for line in ranking[:MOST_LINES]
+    ]
+    out.line()
+    out.table(["measure next", "expected nats", "cost"], rows)
+    if len(ranking) > MOST_LINES:
+        out.line(f"  and {len(ranking) - MOST_LINES} more", "dim")
+
+
+def total_text(visit: Visit) -> str:
+    return f"{len(visit.known)} values known, {visit.spent:g} spent."
