@@ -1,0 +1,92 @@
+"""Which measurement next: the target's error against the number, or the price, of measurements (SFARM's Fig. 5).
+
+    python bench/acquisition.py [--tables energy yacht concrete nltcs adult] [--splits 4] [--plots FOLDER]
+    python bench/acquisition.py --speed
+
+Nothing is known of a test row at the start; one variable a step is measured, until all are. Every method chooses for every row
+on its own, and its own model guesses the target at every point. RMSE in training standard deviations (a share of wrong guesses
+where the target is a category), log-likelihood of the true target in nats. The area is the mean over all points. Energy has two
+targets, as in the paper. Adult has prices: its area is the mean over the price range.
+"""
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import torch
+from acquisition_methods import METHODS, Curve, Problem
+from acquisition_report import plot, print_table
+from acquisition_speed import print_speed
+from tables import data_folder
+
+TARGETS = {
+    "energy": ["heating load", "cooling load"],
+    "yacht": ["residuary_resistance"],
+    "concrete": ["strength"],
+    "nltcs": ["x0"],
+    "adult": ["income"],
+}
+# What it would cost, say in minutes of an interview, to learn each column of Adult.
+PRICES = {"age": 1, "sex": 1, "race": 1, "native-country": 1, "marital-status": 2, "relationship": 2, "education": 2}
+PRICES |= {"education-num": 2, "workclass": 3, "occupation": 3, "hours-per-week": 3}
+PRICES |= {"fnlwgt": 5, "capital-gain": 8, "capital-loss": 8}
+MOST_TEST_ROWS = 200
+
+
+def main() -> None:
+    args = arguments()
+    torch.set_num_threads(1)
+    if args.speed:
+        print_speed()
+        return
+    for table in args.tables:
+        curves: dict[str, list[Curve]] = {}
+        for seed in range(args.splits):
+            problem = problem_of(table, seed)
+            for name, method in METHODS.items():
+                if args.methods and name not in args.methods:
+                    continue
+                start = time.perf_counter()
+                curves.setdefault(name, []).extend(method(problem))
+                print(f"{table} {seed} {name}: {time.perf_counter() - start:.0f} s", flush=True)
+        print_table(table, curves)
+        if args.plots:
+            plot(table, curves, args.plots)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--tables", nargs="+", default=list(TARGETS), choices=TARGETS)
+    parser.add_argument("--methods", nargs="*", default=[], choices=METHODS)
+    parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--plots", type=Path, help="a folder for one picture a table")
+    parser.add_argument("--speed", action="store_true", help="time decisions instead: ours next to MIWAE's")
+    return parser.parse_args()
+
+
+def problem_of(table: str, seed: int) -> Problem:
+    frame = load(table)
+    order = np.random.default_rng([seed, 3]).permutation(len(frame))
+    order = order[:4000] if len(order) > 4000 else order
+    held = len(order) // 10
+    train, test = (
+        frame.iloc[order[held:]].reset_index(drop=True),
+        frame.iloc[order[:held][:MOST_TEST_ROWS]].reset_index(drop=True),
+    )
+    return Problem(train, test, TARGETS[table], PRICES if table == "adult" else None, seed)
+
+
+def load(table: str) -> pd.DataFrame:
+    if table == "nltcs":
+        rows = np.load(data_folder() / "debd" / "nltcs.npz")
+        codes = np.concatenate([rows[name] for name in sorted(rows.files)])
+        return pd.DataFrame(np.where(codes > 0, "yes", "no"), columns=[f"x{i}" for i in range(codes.shape[1])])
+    if table == "adult":
+        return pd.read_csv(data_folder() / "tabular" / "adult_train.csv.gz")
+    return pd.read_csv(data_folder() / "uci" / f"{table}.csv")
+
+
+if __name__ == "__main__":
+    main()

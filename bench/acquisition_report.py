@@ -1,0 +1,70 @@
+"""The curves of the acquisition benchmark as a table of areas and as a picture."""
+
+from pathlib import Path
+from statistics import mean, stdev
+
+import numpy as np
+from acquisition_methods import Curve
+from numpy.typing import NDArray
+
+COLOURS = {"anyorder": "#d1495b", "anyorder, random order": "#9a9a9a", "anyorder, fixed order": "#edae49"}
+COLOURS |= {"anyorder, best fixed order": "#30638e", "MIWAE": "#00798c", "VAE": "#6a4c93", "VAE, EDDI's reward": "#8ac926"}
+
+
+def area(curve: Curve, values: NDArray[np.float64]) -> float:
+    """The mean height over what was spent: a curve is flat where nothing is measured."""
+    if curve.cost[-1] == 0:
+        return float(values.mean())
+    if np.allclose(np.diff(curve.cost), curve.cost[1]):
+        return float(values.mean())  # equal prices: the mean over all points
+    return float(np.trapezoid(values, curve.cost) / curve.cost[-1])
+
+
+def print_table(table: str, curves: dict[str, list[Curve]]) -> None:
+    print(f"\n### {table}, {max(map(len, curves.values()))} splits\n")
+    print(
+        "| method | area of the error | theirs - ours | area of log p | error half-way | at the end |\n|---|---|---|---|---|---|"
+    )
+    ours = [area(c, c.error) for c in curves.get("anyorder", [])]
+    for name, found in curves.items():
+        if not found:
+            continue
+        errors, logs = ([area(c, getattr(c, what)) for c in found] for what in ("error", "log_prob"))
+        half, end = ([c.error[place(c)] for c in found] for place in (lambda c: len(c.error) // 2, lambda c: -1))
+        apart = [a - b for a, b in zip(errors, ours, strict=True)] if ours and name != "anyorder" else []
+        print(f"| {name} | {spread(errors)} | {spread(apart)} | {spread(logs)} | {spread(half)} | {spread(end)} |")
+
+
+def spread(values: list[float]) -> str:
+    if not values:
+        return ""
+    return f"{mean(values):.3f} +- {stdev(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
+
+
+def plot(table: str, curves: dict[str, list[Curve]], folder: Path) -> None:
+    """Error and log-likelihood against what was spent; the band is one standard deviation over splits."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
+    for name, found in curves.items():
+        if not found:
+            continue
+        cost = np.mean([c.cost for c in found], axis=0)
+        for panel, what in zip(panels, ("error", "log_prob"), strict=True):
+            values = np.array([getattr(c, what) for c in found])
+            colour = COLOURS.get(name, "#444444")
+            panel.plot(cost, values.mean(0), label=name, color=colour, lw=2.4 if name == "anyorder" else 1.3)
+            if name in ("anyorder", "MIWAE"):
+                panel.fill_between(cost, *(values.mean(0) + k * values.std(0) for k in (-1, 1)), color=colour, alpha=0.12)
+    for panel, what in zip(panels, ("error of the target", "log-likelihood of the target, nats"), strict=True):
+        panel.set_xlabel("measured so far (price)" if table == "adult" else "measured so far")
+        panel.set_ylabel(what)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].legend(fontsize=8, frameon=False)
+    figure.suptitle(table)
+    folder.mkdir(parents=True, exist_ok=True)
+    figure.savefig(folder / f"acquisition_{table}.png", dpi=110)
+    plt.close(figure)
