@@ -29,9 +29,9 @@ TARGETS = {
     "adult": ["income"],
 }
 # What it would cost, say in minutes of an interview, to learn each column of Adult.
-PRICES = {"age": 1, "sex": 1, "race": 1, "native-country": 1, "marital-status": 2, "relationship": 2, "education": 2}
-PRICES |= {"education-num": 2, "workclass": 3, "occupation": 3, "hours-per-week": 3}
-PRICES |= {"fnlwgt": 5, "capital-gain": 8, "capital-loss": 8}
+PRICES = {"age": 1, "sex": 1, "race": 1, "native_country": 1, "marital_status": 2, "relationship": 2, "education": 2}
+PRICES |= {"education_num": 2, "workclass": 3, "occupation": 3, "hours_per_week": 3}
+PRICES |= {"fnlwgt": 5, "capital_gain": 8, "capital_loss": 8}
 MOST_TEST_ROWS = 200
 
 

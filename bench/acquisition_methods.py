@@ -173,9 +173,8 @@ def ours(problem: Problem) -> Iterable[Curve]:
 def random_order(problem: Problem) -> Iterable[Curve]:
     """The mean of three random orders a row, and our model's guesses."""
     rng = seeded(problem.seed)
-    curves = [
-        follow(problem.ours, problem, lambda x, given: once) for once in torch.rand(3, *problem.rows[0].shape, generator=rng)
-    ]
+    orders = torch.rand(3, *problem.rows[0].shape, generator=rng)
+    curves = [follow(problem.ours, problem, lambda x, given, order=order: order) for order in orders]  # type: ignore[misc]
     yield Curve(*(np.mean(column, axis=0) for column in zip(*curves, strict=True)))
 
 
