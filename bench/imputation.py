@@ -5,7 +5,8 @@
 
 Every answer is kept in `$ANYORDER_PEERS/results` and not asked for again, unless its method is named after `--again`. Numbers are
 scored in training standard deviations: RMSE of the best guess, CRPS of the draws (the fair estimate; without draws the absolute
-error). Differences are to anyorder, on the same cells, with their standard error over splits. `--target` predicts one
+error). Coverage of anyorder is that of columns without frequent values. Differences are to anyorder, on the same cells, with
+their standard error over splits. `--target` predicts one
 column given all others.
 """
 
@@ -112,18 +113,26 @@ def hidden_cells(task: Task, test: Cells) -> Mask:
 def filled(task: Task, test: Cells, answer: Answer) -> Filled:
     hidden = hidden_cells(task, test)
     scale = np.where(task.levels > 0, 0.0, np.nanstd(task.train, axis=0))
-    nats = answer.more.get("nats")
+    nats, pit = answer.more.get("nats"), answer.more.get("pit")
+    if pit is not None:
+        pit = np.where(np.broadcast_to(continuous(task), hidden.shape)[hidden], pit, np.nan)
     return Filled(
         truth=task.truth[hidden],
         draws=answer.draws,
         scale=np.broadcast_to(scale, hidden.shape)[hidden],
         mean=answer.more.get("mean"),
-        pit=answer.more.get("pit"),
+        pit=pit,
         nats=None if nats is None else float(nats.sum() / hidden.sum()),
         fit_seconds=answer.fit_seconds,
         ms_per_row_and_draw=1e3 * answer.impute_seconds / (len(test) * len(answer.draws)),
         peak_mb=answer.peak_mb,
     )
+
+
+def continuous(task: Task) -> Mask:
+    """Columns of numbers in which no value makes up more than a twentieth of the training rows."""
+    most = [np.unique(column[np.isfinite(column)], return_counts=True)[1].max(initial=0) for column in task.train.T]
+    return (np.array(most) <= 0.05 * len(task.train)) & (task.levels == 0)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,8 @@ def print_report(results: Results, draws: int) -> None:
         print_one(results, table, mechanism)
     print_overview(results)
     print("\nMean +- standard deviation over splits. Differences: theirs - ours on the same cells +- standard error over splits.")
-    print(f"Coverage of {OURS} is exact, by its cdf; that of peers comes from {draws} draws, which would show only about")
+    print(f"Coverage of {OURS} is exact, by its cdf, on columns in which no value makes up over a twentieth of the rows;")
+    print(f"that of peers comes from {draws} draws on all columns of numbers, which would show only about")
     print(f"{expected_coverage(draws):.2f} for a perfect sampler.")
 
 

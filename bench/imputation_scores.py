@@ -72,7 +72,8 @@ def coverage(filled: Filled, number: Mask, level: float = 0.9) -> float | None:
     """How many truths lie in the middle `level` of their law: exactly from the pit, else from the quantiles of the draws."""
     tail = (1 - level) / 2
     if filled.pit is not None:
-        return float((np.abs(filled.pit[number] - 0.5) <= level / 2).mean())
+        told = filled.pit[np.isfinite(filled.pit)]
+        return float((np.abs(told - 0.5) <= level / 2).mean()) if len(told) else None
     if len(filled.draws) == 1:
         return None
     low, high = np.quantile(filled.draws[:, number], [tail, 1 - tail], axis=0)

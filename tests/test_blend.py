@@ -20,7 +20,7 @@ from anyorder.boosting import Boosted
 from anyorder.heads import MixedNumber, RecordedNumber
 from anyorder.inference import fixed_orders
 from anyorder.subsets import Question
-from anyorder.training import ardm, fit_weights
+from anyorder.training import ardm, fit_temperature, fit_weights
 from anyorder.training.boosting import KeptBack, fit_boosted, frequencies, grow
 from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
@@ -63,6 +63,39 @@ def test_a_blend_is_the_weighted_sum_of_its_models():
     assert isinstance(mine.law(0), MixedNumber)
     means = torch.stack([law.mean() for law in laws], dim=-1)
     torch.testing.assert_close(mine.mean(), (share * means).sum(-1))
+
+
+@torch.no_grad()
+def test_numbers_are_sharpened_and_codes_are_not():
+    blend, (x, _) = blend_of(), rows_of(6, seed=2)
+    given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    plain = blend(x, given)
+    blend.temperature.fill_(0.8)
+    sharp = blend(x, given)
+    torch.testing.assert_close(sharp.log_prob(x)[:, [1, 3, 4]], plain.log_prob(x)[:, [1, 3, 4]])
+    share = plain.law(0).log_weight
+    laws = [model(x, given).law(0).tempered(0.8) for model in blend.members()]
+    wanted = torch.stack([law.log_prob(x[:, 0]) for law in laws], dim=-1).add(share).logsumexp(-1)
+    torch.testing.assert_close(sharp.log_prob(x)[:, 0], wanted)
+
+
+def test_the_temperature_is_the_one_of_fewest_nats():
+    """Two laws around different places are too wide together, and are sharpened; a single model stays as it is."""
+    schema = Schema.of(a=Recorded(0.01))
+    rows = (torch.randn(300, 1, generator=seeded(0)) * 100).round() / 100
+    present = torch.ones_like(rows, dtype=torch.bool)
+    memory = Memory(schema, rows[:200], present[:200])
+    memory.blur.data = torch.tensor([[0.9, 0.8]]).log()  # much too wide
+    memory.share.data = torch.tensor([[-9.0, 0.0, 0.0]])
+    blend = Blend([memory])
+    nats = lambda: -mixture_log_prob(blend, rows[200:], Question.joint(present[200:]), fixed_orders(1, 1)).mean().item()  # noqa: E731
+    before = nats()
+    fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
+    assert blend.temperature.item() == pytest.approx(0.85)
+    assert nats() < before
+    memory.blur.data = torch.tensor([[0.05, 0.05]]).log()
+    fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
+    assert blend.temperature.item() == 1.0
 
 
 def test_the_weights_of_a_blend_are_those_of_fewest_nats():

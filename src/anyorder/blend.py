@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .boosting import Boosted
-from .conditionals import Conditionals, Laws, Some
+from .conditionals import Conditionals, Laws, Some, sharpened
 from .errors import InputError
 from .heads import Law, mixed
 from .memory import Memory, Recalled
@@ -37,7 +37,11 @@ class Blend(nn.Module):
 
     with d the distance of the nearest remembered row, if a memory is among the models: where a row like this one was seen
     before it knows best, and far from all of them it does not. `context` is the memory's: which of its own rows a row is.
+
+    A mixture of laws that are right in width is too wide: the laws of numbers are sharpened by a common `temperature` first.
     """
+
+    temperature: Tensor
 
     def __init__(self, models: Sequence[Member]) -> None:
         super().__init__()
@@ -47,6 +51,7 @@ class Blend(nn.Module):
         self.schema = models[0].schema
         self._check_grouping()
         self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 3))
+        self.register_buffer("temperature", torch.ones(1))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -93,14 +98,17 @@ class Mixed(Laws):
         laws, circumstances = self.each_at(cells)
         return mixed(laws, self.blend.log_weight(circumstances))
 
-    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
+    def masses(
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+    ) -> Float[Tensor, "batch place bin"]:
+        assert temperature == 1.0, "a blend has a temperature of its own"
         known = self.known[:, None].expand(-1, len(places))
         masses, nearest = list[Tensor](), torch.zeros_like(known)
         for part in self.parts:
             if isinstance(part, Recalled):
-                mass, nearest = part.masses_with_distance(places, edges)
+                mass, nearest = part.masses_with_distance(places, edges, self.blend.temperature.item())
             else:
-                mass = part.masses(places, edges)
+                mass = part.masses(places, edges, self.blend.temperature.item())
             masses.append(mass)
         at = Circumstances(self.index[places].expand(len(known), -1), known, nearest)
         return (torch.stack(masses, dim=-1) * self.blend.log_weight(at).exp().unsqueeze(2)).sum(-1)
@@ -114,5 +122,5 @@ class Mixed(Laws):
                 law, nearest = part.with_distance(cells)
             else:
                 law = part.at(cells)
-            laws.append(law)
+            laws.append(sharpened(law, self.blend.temperature.item()))
         return laws, Circumstances(self.index.expand(len(self.known), -1)[cells], known, nearest)

@@ -25,15 +25,22 @@ class Laws(ABC):
     def at(self, cells: Some) -> Law:
         """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many."""
 
-    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
+    def masses(
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+    ) -> Float[Tensor, "batch place bin"]:
         """How likely each of these variables is to lie between edges, the first bin below all of them, the last above.
 
-        An edge belongs to the bin below it. Of codes the probability of each, whatever the edges.
+        An edge belongs to the bin below it. Of codes the probability of each, whatever the edges and the temperature.
         """
-        law = self.at((slice(None), places))
+        law = sharpened(self.at((slice(None), places)), temperature)
         if isinstance(law, DiscreteLaw):
             return law.pmf()
         return between(law.cdfs(edges.expand(len(law.mean()), -1, -1)))
+
+
+def sharpened(law: Law, temperature: float) -> Law:
+    """The law of a number at a temperature; codes stay as they are."""
+    return law if temperature == 1.0 or isinstance(law, DiscreteLaw) else law.tempered(temperature)
 
 
 def between(cdf: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells bin"]:

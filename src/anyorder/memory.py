@@ -106,7 +106,7 @@ class Memory(nn.Module):
 
     @torch.no_grad()
     def kernel_cdf(
-        self, variable: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]
+        self, variable: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float
     ) -> Float[Tensor, "place remembered edge"]:
         """The cdf, at the edges, of the law around every remembered value."""
         value = self.rows.T[variable][:, :, None].expand(-1, -1, edges.shape[1])
@@ -115,7 +115,7 @@ class Memory(nn.Module):
         alone = KernelLaw(
             alike(self.spacing), torch.ones_like(value).unsqueeze(-1), value.unsqueeze(-1), alike(share), alike(blur)
         )
-        return alone.cdf(edges[:, None].expand_as(value))
+        return alone.tempered(temperature).cdf(edges[:, None].expand_as(value))
 
     @property
     def _has_gaps(self) -> bool:
@@ -171,11 +171,13 @@ class Recalled(Laws):
     def at(self, cells: Some) -> Law:
         return self.with_distance(cells)[0]
 
-    def masses(self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]) -> Float[Tensor, "batch place bin"]:
-        return self.masses_with_distance(places, edges)[0]
+    def masses(
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+    ) -> Float[Tensor, "batch place bin"]:
+        return self.masses_with_distance(places, edges, temperature)[0]
 
     def masses_with_distance(
-        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"]
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float
     ) -> tuple[Float[Tensor, "batch place bin"], Float[Tensor, "batch place"]]:
         """What every remembered row puts between the edges is the same for all queries: the rest is a product of matrices."""
         memory, variable = self.recall.memory, self.index[places]
@@ -186,8 +188,9 @@ class Recalled(Laws):
         count = len(self.recall.x)
         row = torch.arange(count, device=variable.device).repeat_interleave(len(places))
         weighed = self.recall.weights(row, variable.repeat(count))
-        each = between(memory.kernel_cdf(variable, edges))  # (place, remembered, bin)
-        weight = weighed.weight.view(count, len(places), -1)
+        each = between(memory.kernel_cdf(variable, edges, temperature))  # (place, remembered, bin)
+        weight = weighed.weight if temperature == 1.0 else (weighed.weight.log() / temperature).softmax(-1)
+        weight = weight.view(count, len(places), -1)
         return torch.einsum("bpr,prk->bpk", weight, each), weighed.nearest.view(count, len(places))
 
     def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:

@@ -12,7 +12,7 @@ from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
 from .model import build_model
 from .schema import Mask, Recorded, Schema, Values
-from .training import Check, Recipe, ardm, fit, fit_weights
+from .training import Check, Recipe, ardm, fit, fit_temperature, fit_weights
 from .training.boosting import KeptBack, fit_boosted, grow
 from .training.fit import Fitted, M, limited_threads, split
 
@@ -51,15 +51,18 @@ def fit_table(
         models.append(fit_memory(schema, x[kept], present[kept], effort, seed, device))
         own = place_among(held, kept)
     with limited_threads(1):
-        if any(isinstance(variable.domain, Recorded) for variable in schema):
+        numbers = any(isinstance(variable.domain, Recorded) for variable in schema)
+        if numbers:
             models.append(fit_boosted(schema, x[trained], present[trained], KeptBack(x[held], present[held], ardm()), rng))
         blend = Blend(models)
         fit_weights(blend, x[held], present[held], ardm(), own, rng)
-        kept_models = worth_keeping(blend)
-        for model in kept_models.members() if isinstance(kept_models, Blend) else [kept_models]:
-            if isinstance(model, Boosted):
-                model.plant(grow(schema, x[rows], present[rows], rng))
-    return TableModel(kept_models, history)
+        model = worth_keeping(blend)
+        if isinstance(model, Blend) and numbers:
+            fit_temperature(model, x[held], present[held], ardm(), own, rng)
+        for member in model.members() if isinstance(model, Blend) else [model]:
+            if isinstance(member, Boosted):
+                member.plant(grow(schema, x[rows], present[rows], rng))  # now from all rows
+    return TableModel(model, history)
 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
