@@ -6,10 +6,11 @@
 Nothing is known of a test row at the start; one variable a step is measured, until all are. Every method chooses for every row
 on its own, and its own model guesses the target at every point. RMSE in training standard deviations (a share of wrong guesses
 where the target is a category), log-likelihood of the true target in nats. The area is the mean over all points. Energy has two
-targets, as in the paper. Adult has prices: its area is the mean over the price range.
+targets, as in the paper. Curves are kept in `$ANYORDER_PEERS/acquisition` and not drawn again. Adult has prices: its area is the mean over the price range.
 """
 
 import argparse
+import hashlib
 import time
 from pathlib import Path
 
@@ -19,6 +20,7 @@ import torch
 from acquisition_methods import METHODS, Curve, Problem
 from acquisition_report import plot, print_table
 from acquisition_speed import print_speed
+from peers import cache
 from tables import data_folder
 
 TARGETS = {
@@ -41,19 +43,33 @@ def main() -> None:
     if args.speed:
         print_speed()
         return
-    for table in args.tables:
-        curves: dict[str, list[Curve]] = {}
-        for seed in range(args.splits):
+    curves: dict[str, dict[str, list[Curve]]] = {table: {} for table in args.tables}
+    for seed in range(args.splits):
+        for table in args.tables:
             problem = problem_of(table, seed)
-            for name, method in METHODS.items():
-                if args.methods and name not in args.methods:
-                    continue
-                start = time.perf_counter()
-                curves.setdefault(name, []).extend(method(problem))
-                print(f"{table} {seed} {name}: {time.perf_counter() - start:.0f} s", flush=True)
-        print_table(table, curves)
+            for name in args.methods or METHODS:
+                curves[table].setdefault(name, []).extend(kept_or_run(table, name, problem, args.only_cached))
+    for table, found in curves.items():
+        print_table(table, found)
         if args.plots:
-            plot(table, curves, args.plots)
+            plot(table, found, args.plots)
+
+
+def kept_or_run(table: str, name: str, problem: Problem, only_cached: bool) -> list[Curve]:
+    """The curve from the cache, or from a run, which is then kept."""
+    digest = hashlib.sha256(repr((name, problem.target_names, problem.prices)).encode())
+    digest.update(problem.train.to_csv().encode() + problem.test.to_csv().encode())
+    path = cache() / "acquisition" / f"{table}-{problem.seed}-{digest.hexdigest()[:12]}.npz"
+    if not path.exists() and not only_cached:
+        start = time.perf_counter()
+        found = list(METHODS[name](problem))
+        print(f"{table} {problem.seed} {name}: {time.perf_counter() - start:.0f} s", flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(path, *(np.stack(curve) for curve in found))
+    if not path.exists():
+        return []
+    with np.load(path) as file:
+        return [Curve(*file[key]) for key in file.files]
 
 
 def arguments() -> argparse.Namespace:
@@ -61,6 +77,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tables", nargs="+", default=list(TARGETS), choices=TARGETS)
     parser.add_argument("--methods", nargs="*", default=[], choices=METHODS)
     parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
     parser.add_argument("--plots", type=Path, help="a folder for one picture a table")
     parser.add_argument("--speed", action="store_true", help="time decisions instead: ours next to MIWAE's")
     return parser.parse_args()
