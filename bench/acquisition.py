@@ -6,7 +6,8 @@
 Nothing is known of a test row at the start; one variable a step is measured, until all are. Every method chooses for every row
 on its own, and its own model guesses the target at every point. RMSE in training standard deviations (a share of wrong guesses
 where the target is a category), log-likelihood of the true target in nats. The area is the mean over all points. Energy has two
-targets, as in the paper. Curves are kept in `$ANYORDER_PEERS/acquisition` and not drawn again. Adult has prices: its area is the mean over the price range.
+targets, as in the paper. Adult has prices: its area is the mean over the price range. Curves are kept in
+`$ANYORDER_PEERS/acquisition` and not drawn again.
 """
 
 import argparse
@@ -48,19 +49,19 @@ def main() -> None:
         for table in args.tables:
             problem = problem_of(table, seed)
             for name in args.methods or METHODS:
-                curves[table].setdefault(name, []).extend(kept_or_run(table, name, problem, args.only_cached))
+                curves[table].setdefault(name, []).extend(kept_or_run(table, name, problem, args.only_cached, name in args.again))
     for table, found in curves.items():
         print_table(table, found)
         if args.plots:
             plot(table, found, args.plots)
 
 
-def kept_or_run(table: str, name: str, problem: Problem, only_cached: bool) -> list[Curve]:
+def kept_or_run(table: str, name: str, problem: Problem, only_cached: bool, again: bool) -> list[Curve]:
     """The curve from the cache, or from a run, which is then kept."""
     digest = hashlib.sha256(repr((name, problem.target_names, problem.prices)).encode())
     digest.update(problem.train.to_csv().encode() + problem.test.to_csv().encode())
     path = cache() / "acquisition" / f"{table}-{problem.seed}-{digest.hexdigest()[:12]}.npz"
-    if not path.exists() and not only_cached:
+    if again or (not path.exists() and not only_cached):
         start = time.perf_counter()
         found = list(METHODS[name](problem))
         print(f"{table} {problem.seed} {name}: {time.perf_counter() - start:.0f} s", flush=True)
@@ -77,6 +78,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--tables", nargs="+", default=list(TARGETS), choices=TARGETS)
     parser.add_argument("--methods", nargs="*", default=[], choices=METHODS)
     parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--again", nargs="*", default=[], choices=METHODS, help="methods to run again, whatever is kept")
     parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
     parser.add_argument("--plots", type=Path, help="a folder for one picture a table")
     parser.add_argument("--speed", action="store_true", help="time decisions instead: ours next to MIWAE's")

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 
 from anyorder import AnyOrder, Question, log_prob, seeded
 from anyorder.data import TableEncoder
-from anyorder.inference import BinnedRatio, information
+from anyorder.inference import TargetBins, information
 from anyorder.model import Model
 from anyorder.rivals import MIWAE, VAE, LatentModel, fit_rival
 from anyorder.rivals import log_prob as latent_log_prob
@@ -149,7 +149,7 @@ class AnyOrderChooser:
         """Information per price, in nats."""
         out = torch.full(x.shape, -torch.inf)
         sets = [(i,) for i in self.problem.candidates]
-        told = information(self.model, x, given, self.problem.targets, sets, rng, estimator=BinnedRatio(16))
+        told = information(self.model, x, given, self.problem.targets, sets, rng, estimator=TargetBins(8))
         out[:, self.problem.candidates] = told.value.float()
         return out / self.problem.price
 

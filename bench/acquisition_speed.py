@@ -8,7 +8,7 @@ import torch
 from acquisition_methods import LatentChooser, Problem
 
 from anyorder import AnyOrder, seeded
-from anyorder.inference import BinnedRatio, Policy, choose, one_by_one
+from anyorder.inference import Policy, TargetBins, choose, one_by_one
 from anyorder.rivals import MIWAE
 from anyorder.tables import table_heads
 
@@ -27,7 +27,7 @@ def print_speed() -> None:
     given = torch.zeros(x.shape, dtype=torch.bool)
     candidates = one_by_one(range(COLUMNS - 1))
     latent = LatentChooser(MIWAE.build(problem.encoder.schema, table_heads(problem.encoder.schema)), problem)
-    policy = Policy(estimator=BinnedRatio(8))
+    policy = Policy(estimator=TargetBins(8))
 
     def ours(count: int) -> None:
         choose(face.model_, x[:count], given[:count], [COLUMNS - 1], candidates, seeded(0), policy=policy)

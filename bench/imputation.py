@@ -6,8 +6,7 @@
 Every answer is kept in `$ANYORDER_PEERS/results` and not asked for again, unless its method is named after `--again`. Numbers are
 scored in training standard deviations: RMSE of the best guess, CRPS of the draws (the fair estimate; without draws the absolute
 error). Coverage of anyorder is that of columns without frequent values. Differences are to anyorder, on the same cells, with
-their standard error over splits. `--target` predicts one
-column given all others.
+their standard error over splits. `--target` predicts one column given all others.
 """
 
 import argparse

@@ -75,7 +75,7 @@ def test_weights_are_those_of_the_formula(gaps):
     given = torch.rand(x.shape, generator=seeded(3)) < 0.5
     x[0] = memory.rows[4]
     own = torch.tensor([4, -1, -1, -1, 0, -1])
-    found = memory.weigh(memory.features(x), given, own, torch.arange(5)).weight
+    found = memory.weigh(memory.features(x, torch.arange(5)), given, own, torch.arange(5), torch.arange(5)).weight
     for b in range(6):
         for i in range(5):
             torch.testing.assert_close(found[b, i], plain_weights(memory, x[b], given[b], i, own[b]), atol=1e-5, rtol=1e-4)

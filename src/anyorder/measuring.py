@@ -15,7 +15,7 @@ from .data import TableEncoder
 from .data.columns import NumberColumn
 from .data.table import Frame, as_frame, encode_value
 from .errors import InputError
-from .inference import BinnedRatio, Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, acquire, choose
+from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose
 from .inference.acquisition import Oracle
 from .inference.choice import still_open
 from .model import Model
@@ -87,7 +87,7 @@ def price_of(name: str, price: Any) -> float:
 def policy_of(worth: float, ahead: int, draws: int, certain: float = -math.inf, steps: int | None = None) -> Policy:
     """With a price on a nat the gain is weighed against the cost; without, the most nats for the money go first."""
     preference = GainPerCost() if math.isinf(worth) else GainMinusCost(worth)
-    return Policy(preference, ahead, BinnedRatio(draws), certain, steps)
+    return Policy(preference, ahead, TargetBins(draws), certain, steps)
 
 
 def check_affordable(menu: Menu, budget: float) -> None:

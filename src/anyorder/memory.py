@@ -73,9 +73,10 @@ class Memory(nn.Module):
         given: Mask,
         own: Int[Tensor, " batch"],
         targets: Int[Tensor, " target"],
+        columns: Int[Tensor, " column"],
     ) -> "Weighed":
         """How much every remembered row counts for every target, and how far the nearest of them is."""
-        distance = torch.bmm(features, self._scaled_metric(given, targets)).transpose(1, 2)
+        distance = torch.bmm(features, self._scaled_metric(given, targets, columns)).transpose(1, 2)
         away = (self.held.T[targets] == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
         closeness = (-distance).masked_fill(away, -1e9)
         near = closeness.softmax(-1)
@@ -84,24 +85,27 @@ class Memory(nn.Module):
         weight = (1 - share) * near + share / even.sum(-1, keepdim=True).clamp(min=1) * even
         return Weighed(weight, -closeness.detach().amax(-1))
 
-    def _scaled_metric(self, given: Mask, targets: Int[Tensor, " target"]) -> Float[Tensor, "batch feature target"]:
+    def _scaled_metric(
+        self, given: Mask, targets: Int[Tensor, " target"], columns: Int[Tensor, " column"]
+    ) -> Float[Tensor, "batch feature target"]:
         """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
         scale = self.sharpness[targets][:, given.sum(-1)].exp().T  # (batch, target)
-        weight = F.softplus(self.metric[targets]).permute(1, 2, 0)  # (feature, known, target)
+        weight = F.softplus(self.metric[targets][:, :, columns]).permute(1, 2, 0)  # (feature, known, target)
         if not self._has_gaps:
             weight = weight[:3]
-        return (weight.flatten(0, 1) * given.repeat(1, len(weight))[:, :, None]) * scale[:, None, :]
+        return (weight.flatten(0, 1) * given[:, columns].repeat(1, len(weight))[:, :, None]) * scale[:, None, :]
 
     @torch.no_grad()
-    def features(self, x: Values) -> Float[Tensor, "batch remembered feature"]:
-        """How every known value differs from every remembered one: how far, whether at all, by how many ranks, or not held."""
-        apart = (x[:, None] - self.rows).abs_()
-        differs = (apart > self.spacing / 2).to(apart.dtype)
-        ranks = (self._ranks(x)[:, None] - self.rank).abs_()
+    def features(self, x: Values, columns: Int[Tensor, " column"]) -> Float[Tensor, "batch remembered feature"]:
+        """How the values of some columns differ from those remembered: how far, if at all, by how many ranks, or not held."""
+        apart = (x[:, None, columns] - self.rows[:, columns]).abs_()
+        differs = (apart > self.spacing[columns] / 2).to(apart.dtype)
+        ranks = (self._ranks(x)[:, None, columns] - self.rank[:, columns]).abs_()
         features = [apart.clamp_(max=4.0), differs, ranks]
         if self._has_gaps:
-            features = [feature.mul_(self.held) for feature in features]
-            features.append((1 - self.held).expand_as(apart))
+            held = self.held[:, columns]
+            features = [feature.mul_(held) for feature in features]
+            features.append((1 - held).expand_as(apart))
         return torch.cat(features, dim=-1)
 
     @torch.no_grad()
@@ -141,11 +145,12 @@ class Recall:
 
     def __init__(self, memory: Memory, x: Values, given: Mask, own: Int[Tensor, " batch"]) -> None:
         self.memory, self.x, self.given, self.own = memory, x, given, own
-        self.at_once = max(1, NUMBERS_AT_ONCE // (4 * memory.rows.numel()))  # rows whose features fit
+        self.columns = given.any(0).nonzero().squeeze(-1)  # what no row knows adds nothing to any distance
+        self.at_once = max(1, NUMBERS_AT_ONCE // (4 * len(memory.rows) * max(1, len(self.columns))))  # rows whose features fit
 
     @cached_property
     def features(self) -> Tensor:
-        return self.memory.features(self.x)
+        return self.memory.features(self.x, self.columns)
 
     def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Weighed:
         """Every remembered row's weight for every cell. Cells come sorted by row: all variables of a row share its distances."""
@@ -155,8 +160,8 @@ class Recall:
         bounds = torch.searchsorted(place, torch.arange(0, len(rows) + self.at_once, self.at_once, device=place.device)).tolist()
         for k, some in enumerate(rows.split(self.at_once) if len(rows) else ()):
             cells = slice(bounds[k], bounds[k + 1])
-            features = self.features[some] if len(self.x) <= self.at_once else self.memory.features(self.x[some])
-            weighed = self.memory.weigh(features, self.given[some], self.own[some], targets)
+            features = self.features[some] if len(self.x) <= self.at_once else self.memory.features(self.x[some], self.columns)
+            weighed = self.memory.weigh(features, self.given[some], self.own[some], targets, self.columns)
             out.append(Weighed(*(part[place[cells] - k * self.at_once, column[cells]] for part in weighed)))
         return Weighed(*map(torch.cat, zip(*out, strict=True)))
 

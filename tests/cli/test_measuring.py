@@ -29,7 +29,7 @@ def test_what_is_known_is_not_asked_for(model, run):
     result = run("ask-next", model, "--target", "city", "--known", "income=50, age=30", input="q\n")
     assert result.exit_code == 0, result.stderr
     assert "city given income=50.0, age=30" in result.stdout
-    assert "Stopped. 2 values known, 0 spent." in result.stdout
+    assert "Stopped.\n2 values known, 0 spent." in result.stdout
     assert "  age  " not in result.stdout.split("measure next")[1]
 
 
@@ -39,7 +39,7 @@ def test_something_else_may_be_typed_and_mistakes_are_explained(model, prices, r
     assert "is no value of column" in result.stdout or "expected a number" in result.stdout
     assert "income given zip=3a" in result.stdout
     assert "other than the target 'income'" in result.stdout
-    assert "Stopped. 1 values known, 1 spent." in result.stdout
+    assert "Stopped.\n1 values known, 1 spent." in result.stdout
 
 
 def test_it_stops_by_itself(model, prices, run):
@@ -58,7 +58,7 @@ def test_it_stops_by_itself(model, prices, run):
 def test_the_end_of_input_ends_it(model, run):
     result = run("ask-next", model, "--target", "income", input="")
     assert result.exit_code == 0
-    assert "Stopped. 0 values known, 0 spent." in result.stdout
+    assert "Stopped.\n0 values known, 0 spent." in result.stdout
 
 
 def test_one_proposal_as_json(model, prices, run):

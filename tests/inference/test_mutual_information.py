@@ -17,7 +17,7 @@ from anyorder.heads import (
     LogisticMixture,
     RecordedNumber,
 )
-from anyorder.inference import BinnedRatio, CandidateRatio, EntropyDifference, TargetRatio, information, uncertainty
+from anyorder.inference import CandidateBins, CandidateRatio, EntropyDifference, TargetBins, TargetRatio, information, uncertainty
 from anyorder.inference.futures import bin_edges, divergence
 from anyorder.memory import Memory
 from anyorder.subsets import CanonicalOrder
@@ -25,7 +25,8 @@ from anyorder.training.boosting import frequencies, grow
 from exact import GaussianOracle, JointTable, mask_of
 
 ESTIMATORS = [CandidateRatio, TargetRatio, EntropyDifference]
-ON_CODES = [*ESTIMATORS, BinnedRatio]  # which compares numbers by bins, and is exact on codes
+BINNED = [CandidateBins, TargetBins]  # which compare numbers by bins, and are exact on codes
+ON_CODES = [*ESTIMATORS, *BINNED]
 
 
 def exact_entropy(joint, row, given, wanted):
@@ -120,11 +121,12 @@ def recorded(oracle):
     return oracle
 
 
-def test_bins_tell_almost_all_of_a_gaussian():
+@pytest.mark.parametrize("estimator", BINNED)
+def test_bins_tell_almost_all_of_a_gaussian(estimator):
     oracle = recorded(GaussianOracle.random(5, seed=3))
     x = torch.randn(25, 5, generator=seeded(5), dtype=torch.float64)
     for known, targets, sets in (((1,), [0], [(2,), (3,), (4,)]), ((), [4, 0], [(1, 3)])):
-        found = information(oracle, x, mask_of(known, 5, 25), targets, sets, seeded(6), estimator=BinnedRatio(64))
+        found = information(oracle, x, mask_of(known, 5, 25), targets, sets, seeded(6), estimator=estimator(64))
         exact = torch.stack([gaussian_information(oracle, known, targets, members) for members in sets])
         mean, error = found.value.mean(0), found.standard_error.square().sum(0).sqrt() / 25
         assert (mean < exact + 4 * error).all()

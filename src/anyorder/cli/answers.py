@@ -22,13 +22,13 @@ def ask(model: AnyOrder, asked: Asked) -> Document:
     return {"question": write_question(asked), "given": [write_part(part) for part in asked.given], "answers": answers}
 
 
-def answer(model: AnyOrder, column: Column, part: Part, known: dict[str, Any]) -> Document:
+def answer(model: AnyOrder, column: Column, part: Part, known: dict[str, Any], bins: int = BINS) -> Document:
     found = model.conditional(known, part.name)
     if part.wanted is not None:
         probability = probability_of(found, column, part.wanted)
         precision = {"precision": column.spacing} if isinstance(column, NumberColumn) else {}
         return {"target": part.name, "wanted": write_part(part), "probability": min(1.0, max(0.0, probability)), **precision}
-    return {"target": part.name, **(category_law(found, column) if found.is_category else number_law(found, column))}
+    return {"target": part.name, **(category_law(found, column) if found.is_category else number_law(found, column, bins))}
 
 
 def probability_of(found: Answer, column: Column, wanted: Wanted) -> float:
@@ -49,14 +49,14 @@ def category_law(found: Answer, column: Column) -> Document:
     return {"kind": "category", "probabilities": [{"value": plain(column, v), "probability": p} for v, p in ordered]}
 
 
-def number_law(found: Answer, column: Column) -> Document:
+def number_law(found: Answer, column: Column, bins: int) -> Document:
     low, high = found.interval(LEVEL)
     return {
         "kind": "number",
         "median": plain(column, found.quantile(0.5)),
         "mean": plain(column, found.mean()),
         "interval": {"level": LEVEL, "low": plain(column, low), "high": plain(column, high)},
-        "bins": [{"low": plain(column, a), "high": plain(column, b), "probability": p} for a, b, p in found.bins(BINS)],
+        "bins": [{"low": plain(column, a), "high": plain(column, b), "probability": p} for a, b, p in found.bins(bins)],
     }
 
 

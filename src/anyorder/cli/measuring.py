@@ -15,7 +15,7 @@ from .printing import Printer, show_category, show_number
 from .question import Is, Part, parse_evidence
 
 Document = dict[str, Any]
-MOST_LINES, DRAWS = 6, 64
+MOST_LINES, DRAWS, BINS = 6, 64, 8
 
 
 @final
@@ -82,7 +82,7 @@ class Visit:
     given_up: set[str] = field(default_factory=set)
 
     def law(self) -> Document:
-        return answer(self.model, find_column(self.model.encoder_, self.target), Part(self.target), self.known)
+        return answer(self.model, find_column(self.model.encoder_, self.target), Part(self.target), self.known, BINS)
 
     def open(self) -> dict[str, float]:
         """What can still be measured, and its price."""
@@ -158,13 +158,15 @@ def start(model: AnyOrder, target: str, known: list[str], prices: Prices, rules:
 def converse(visit: Visit, read: Callable[[str], str]) -> None:
     """Propose, read a value, show the target again; ends when it is time, at the end of input, or with q."""
     out = Printer()
-    out.line("Type the value that was measured; Enter alone if it cannot be; NAME=VALUE for something else; q to stop.", "dim")
+    out.line("Type the value that was measured. Enter alone: it cannot be measured;", "dim")
+    out.line("NAME=VALUE: something else was; q: stop.", "dim")
     while True:
         law, ranking = visit.law(), visit.ranking()
         show_state(out, visit, law)
         reason = visit.reason(law, ranking)
         if reason:
-            out.line(f"Stop: {reason}. {total_text(visit)}", "bold")
+            out.line(f"\nStop: {reason}.", "bold")
+            out.line(total_text(visit))
             return
         show_ranking(out, ranking)
         try:
@@ -172,7 +174,8 @@ def converse(visit: Visit, read: Callable[[str], str]) -> None:
                 break
         except EOFError:
             break
-    out.line(f"\nStopped. {total_text(visit)}", "bold")
+    out.line("\nStopped.", "bold")
+    out.line(total_text(visit))
 
 
 def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -> bool:

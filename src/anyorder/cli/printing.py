@@ -133,7 +133,11 @@ def show_info(document: Document) -> None:
     out = Printer()
     show_columns(out, document)
     out.line()
-    out.pairs(("network", f"{document['parameters']:,} weights"), *about_file(document))
+    nats = document["held_out_nats"]
+    learned = [("learned from", f"{document['rows']} rows, effort {document['effort']:g}")] if document["rows"] else []
+    held_out = [("held out", f"{nats:.3f} nats a row by the network alone")] if nats is not None else []
+    models = ("models", f"{', '.join(document['models'])}; {document['parameters']:,} weights")
+    out.pairs(*learned, *held_out, models, *about_file(document))
 
 
 def about_file(document: Document) -> list[tuple[str, str]]:

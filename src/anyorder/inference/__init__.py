@@ -5,7 +5,7 @@ from .choice import Choice, GainMinusCost, GainPerCost, Measurement, Policy, Pre
 from .evidence import Allowed, Interval, Members, Particles, within
 from .likelihood import elbo, fixed_orders, log_prob, mixture_log_prob, path_terms, ratio_log_prob
 from .mutual_information import (
-    BinnedRatio,
+    CandidateBins,
     CandidateRatio,
     EntropyDifference,
     Estimator,
@@ -16,11 +16,12 @@ from .mutual_information import (
 )
 from .planning import plan, step_losses
 from .sampling import Estimate, entropy, sample
+from .target_bins import TargetBins
 from .walk import ModeAndStep, Step, seeded, walk
 
 __all__ = [
     "Allowed",
-    "BinnedRatio",
+    "CandidateBins",
     "CandidateRatio",
     "Choice",
     "EntropyDifference",
@@ -39,6 +40,7 @@ __all__ = [
     "Preference",
     "Step",
     "Stop",
+    "TargetBins",
     "TargetRatio",
     "acquire",
     "choose",

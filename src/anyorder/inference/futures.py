@@ -97,7 +97,7 @@ def bin_edges(variables: Sequence[Variable]) -> Float[Tensor, "variable edge"]:
     rows = []
     for variable in variables:
         if isinstance(variable.domain, Real):
-            raise InputError(f"BinnedRatio needs numbers with a precision, and {variable.name!r} is Real(). Use CandidateRatio.")
+            raise InputError(f"Bins needs numbers with a precision, and {variable.name!r} is Real(). Use CandidateRatio.")
         if not isinstance(variable.domain, Recorded):
             rows.append(torch.zeros(1))
             continue

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from ..errors import InputError
 from ..heads import DiscreteLaw, Law
 from ..model import Model
-from ..schema import Schema, levels_of
+from ..schema import Mask, Schema, Values, levels_of
 from .futures import Bins, Columns, Futures, Gains, Keep, Plan, Ways, divergence, draw_futures, draw_targets, plan_ways
 from .sampling import Estimate
 
@@ -44,6 +44,15 @@ class Estimator(ABC):
                 f"{type(self).__name__} got draws={self.draws}; expected at least 2, since the standard error comes from "
                 "their spread."
             )
+
+    def estimate(self, model: Model, x: Values, given: Mask, targets: tuple[int, ...], sets: Sets, rng: Generator) -> Information:
+        """The information of every set, some rows at a time."""
+        plan = plan_ways(model.schema, targets, self.draws, all(self.exact(model.schema, members) for members in sets))
+        parts = []
+        for rows in torch.arange(len(x)).split(max(1, self.at_once // plan.ways)):
+            futures = draw_futures(model, x[rows], given[rows], targets, sets, plan, rng, self.keep(model.schema))
+            parts.append(_summary(self.terms(model, futures, sets, rng), futures.weight, plan))
+        return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     @abstractmethod
     def terms(self, model: Model, futures: Futures, sets: Sets, rng: Generator) -> Gains:
@@ -105,8 +114,8 @@ class CandidateRatio(CandidateEstimator):
 
 @final
 @dataclass(frozen=True)
-class BinnedRatio(CandidateEstimator):
-    """The fast one: numbers are compared bin by bin, at some thirty places of their scale, and not drawn.
+class CandidateBins(CandidateEstimator):
+    """The fastest one: numbers are compared bin by bin, at some thirty places of their scale, and not drawn.
 
     What is finer than a bin is not counted, so that it tells a little less than all; and it is less noisy than draws are.
     """
@@ -221,12 +230,7 @@ def information(
     targets, sets = check_sets(model.schema, x, given, target, candidates)
     if not len(x):
         return Information(x.new_zeros(0, len(sets)), x.new_zeros(0, len(sets)))
-    plan = plan_ways(model.schema, targets, estimator.draws, all(estimator.exact(model.schema, members) for members in sets))
-    parts = []
-    for rows in torch.arange(len(x)).split(max(1, estimator.at_once // plan.ways)):
-        futures = draw_futures(model, x[rows], given[rows], targets, sets, plan, rng, estimator.keep(model.schema))
-        parts.append(_summary(estimator.terms(model, futures, sets, rng), futures.weight, plan))
-    return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
+    return estimator.estimate(model, x, given, targets, sets, rng)
 
 
 @torch.no_grad()
