@@ -31,7 +31,7 @@ def print_table(table: str, curves: dict[str, list[Curve]]) -> None:
             continue
         errors, logs = ([area(c, getattr(c, what)) for c in found] for what in ("error", "log_prob"))
         half, end = ([c.error[place(c)] for c in found] for place in (lambda c: len(c.error) // 2, lambda c: -1))
-        apart = [a - b for a, b in zip(errors, ours, strict=True)] if ours and name != "anyorder" else []
+        apart = [a - b for a, b in zip(errors, ours, strict=False)] if ours and name != "anyorder" else []
         print(f"| {name} | {spread(errors)} | {spread(apart)} | {spread(logs)} | {spread(half)} | {spread(end)} |")
 
 
@@ -48,7 +48,7 @@ def plot(table: str, curves: dict[str, list[Curve]], folder: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, panels = plt.subplots(1, 2, figsize=(10, 4), constrained_layout=True)
+    figure, panels = plt.subplots(1, 2, figsize=(10, 4.4), constrained_layout=True)
     for name, found in curves.items():
         if not found:
             continue
@@ -63,7 +63,8 @@ def plot(table: str, curves: dict[str, list[Curve]], folder: Path) -> None:
         panel.set_xlabel("measured so far (price)" if table == "adult" else "measured so far")
         panel.set_ylabel(what)
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(fontsize=8, frameon=False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, fontsize=8, frameon=False)
     figure.suptitle(table)
     folder.mkdir(parents=True, exist_ok=True)
     figure.savefig(folder / f"acquisition_{table}.png", dpi=110)

@@ -83,6 +83,12 @@ class Blend(nn.Module):
 
 
 Trained = Member | Blend  # what a file may hold
+WORDS: dict[type, str] = {AnyOrderModel: "network", Memory: "memory", Boosted: "boosted trees"}
+
+
+def members_of(model: Trained) -> list[Member]:
+    """The models that make up this one."""
+    return model.members() if isinstance(model, Blend) else [model]
 
 
 @final

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
-from .blend import Blend
+from .blend import WORDS, members_of
 from .data import TableEncoder
 from .data.columns import CategoryColumn, NumberColumn
 from .data.table import as_frame
@@ -86,8 +86,13 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def keeps_rows_(self) -> int:
         """How many training rows the model holds, and its file will hold."""
         check_is_fitted(self)
-        members = self.model_.members() if isinstance(self.model_, Blend) else [self.model_]
-        return sum(len(member.rows) for member in members if isinstance(member, Memory))
+        return sum(len(member.rows) for member in members_of(self.model_) if isinstance(member, Memory))
+
+    @property
+    def parts_(self) -> list[str]:
+        """What kinds of model it is made of."""
+        check_is_fitted(self)
+        return [WORDS[type(member)] for member in members_of(self.model_)]
 
     def score_samples(self, X: Frame, target: Iterable[str] | None = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised."""

@@ -1,4 +1,4 @@
-"""The model that suits a table: a network and a memory of its rows, blended by what each is worth on rows kept back."""
+"""The model that suits a table: a network, a memory of its rows and boosted trees, blended by what each is worth elsewhere."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .blend import FARTHEST, Blend, Circumstances, Member, Trained
+from .blend import FARTHEST, Blend, Circumstances, Member, Trained, members_of
 from .boosting import Boosted
 from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
@@ -59,7 +59,7 @@ def fit_table(
         model = worth_keeping(blend)
         if isinstance(model, Blend) and numbers:
             fit_temperature(model, x[held], present[held], ardm(), own, rng)
-        for member in model.members() if isinstance(model, Blend) else [model]:
+        for member in members_of(model):
             if isinstance(member, Boosted):
                 member.plant(grow(schema, x[rows], present[rows], rng))  # now from all rows
     return TableModel(model, history)

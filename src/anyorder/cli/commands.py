@@ -2,14 +2,13 @@
 
 import math
 import sys
-import warnings
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperGroup
 
-from ..errors import AnyOrderError, InputError
+from ..errors import InputError
+from .faults import Verbs, say
 from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
 from .question import Is, parse_evidence, parse_names, parse_question
 
@@ -26,27 +25,6 @@ Output = Annotated[
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
-
-
-class Verbs(TyperGroup):
-    """Faults of the input become one line on standard error and exit code 1, warnings a line each."""
-
-    def invoke(self, ctx: Any) -> Any:
-        notes: dict[str, None] = {}
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                warnings.simplefilter("always", UserWarning)
-                warnings.showwarning = lambda message, *_: notes.setdefault(str(message))
-                return super().invoke(ctx)
-        except BrokenPipeError:
-            raise
-        except (AnyOrderError, OSError) as error:
-            say(" ".join(str(error).splitlines()))
-            raise typer.Exit(1) from error
-        finally:
-            for text in notes:
-                say(f"note: {text}")
 
 
 app = typer.Typer(
@@ -336,8 +314,3 @@ def kinds_of(texts: list[str]) -> dict[str, str]:
             raise InputError(f"--kind for {part.name!r} is not understood; expected category, number or leave out.")
         kinds[part.name] = part.wanted.text
     return kinds
-
-
-def say(text: str) -> None:
-    """A word on standard error, where it disturbs no pipe."""
-    print(f"anyorder: {text}", file=sys.stderr)

@@ -7,18 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from ..blend import Blend
-from ..boosting import Boosted
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
 from ..estimator import AnyOrder
-from ..memory import Memory
-from ..model import AnyOrderModel
 from .cells import kind_of, plain
 from .files import Frame
 
 Document = dict[str, Any]
-PARTS: dict[type, str] = {AnyOrderModel: "network", Memory: "memory", Boosted: "boosted trees"}
 
 
 def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: Any) -> Document:
@@ -40,13 +35,12 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: A
 def info(path: Path) -> Document:
     """What a model file holds."""
     model = AnyOrder.load(path)
-    parts = model.model_.members() if isinstance(model.model_, Blend) else [model.model_]
     return {
         **describe_table(model.encoder_),
         "rows": model.about_.get("rows"),
         "effort": model.about_.get("effort"),
         "held_out_nats": min((check.held_out_nats for check in model.history_), default=None),
-        "models": [PARTS[type(part)] for part in parts],
+        "models": model.parts_,
         "parameters": sum(weights.numel() for weights in model.model_.parameters()),
         **describe_file(model, path),
     }
