@@ -13,10 +13,11 @@ from .memory import Memory
 from .model import build_model
 from .schema import Mask, Recorded, Schema, Values
 from .training import Check, Recipe, ardm, fit, fit_temperature, fit_weights
-from .training.boosting import KeptBack, fit_boosted, grow
+from .training.boosting import TREES, KeptBack, fit_boosted, grow
 from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
+LEAST_TREES = 5  # however little the effort
 WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of the blend
 
 
@@ -52,8 +53,10 @@ def fit_table(
         own = place_among(held, kept)
     with limited_threads(1):
         numbers = any(isinstance(variable.domain, Recorded) for variable in schema)
+        trees = max(LEAST_TREES, round(TREES * min(1.0, effort)))
         if numbers:
-            models.append(fit_boosted(schema, x[trained], present[trained], KeptBack(x[held], present[held], ardm()), rng))
+            kept_back = KeptBack(x[held], present[held], ardm())
+            models.append(fit_boosted(schema, x[trained], present[trained], kept_back, rng, trees))
         blend = Blend(models)
         fit_weights(blend, x[held], present[held], ardm(), own, rng)
         model = worth_keeping(blend)
@@ -61,7 +64,7 @@ def fit_table(
             fit_temperature(model, x[held], present[held], ardm(), own, rng)
         for member in members_of(model):
             if isinstance(member, Boosted):
-                member.plant(grow(schema, x[rows], present[rows], rng))  # now from all rows
+                member.plant(grow(schema, x[rows], present[rows], rng, trees))  # now from all rows
     return TableModel(model, history)
 
 

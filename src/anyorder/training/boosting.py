@@ -34,17 +34,17 @@ class Table(NamedTuple):
     values: NDArray[np.float64]
 
 
-def fit_boosted(schema: Schema, x: Values, present: Mask, kept_back: KeptBack, rng: Generator) -> Boosted:
+def fit_boosted(schema: Schema, x: Values, present: Mask, kept_back: KeptBack, rng: Generator, trees: int = TREES) -> Boosted:
     """Trees for every number from (x, present), and the laws around their guesses from `kept_back`."""
-    model = Boosted(schema, grow(schema, x, present, rng), frequencies(schema, x, present))
+    model = Boosted(schema, grow(schema, x, present, rng, trees), frequencies(schema, x, present))
     fit_laws(model, kept_back, rng)
     return model.eval()
 
 
-def grow(schema: Schema, x: Values, present: Mask, rng: Generator) -> Trees:
+def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Trees:
     """For every number the trees that guess it from all other variables; for codes none."""
     numbers = [place for place, variable in enumerate(schema) if isinstance(variable.domain, Recorded)]
-    trees = Trees.empty(len(numbers), TREES, DEPTH)
+    trees = Trees.empty(len(numbers), count, DEPTH)
     for number, target in enumerate(numbers):
         rows = present[:, target].nonzero().squeeze(-1)
         if len(rows) > 1:
@@ -71,7 +71,7 @@ def grow_one(trees: Trees, table: Table, seed: int) -> None:
     Only its private attributes hold the trees; the tests compare ours with its predictions.
     """
     inputs = np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs)  # the target itself, and what is never known
-    grown = HistGradientBoostingRegressor(max_iter=TREES, max_depth=DEPTH, early_stopping=False, random_state=seed)
+    grown = HistGradientBoostingRegressor(max_iter=len(trees.value), max_depth=DEPTH, early_stopping=False, random_state=seed)
     grown.fit(inputs, table.values)
     trees.base.fill_(float(grown._baseline_prediction.item()))
     for number, (predictor,) in enumerate(grown._predictors):
