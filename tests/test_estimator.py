@@ -119,7 +119,7 @@ def test_scikit_learn_conventions():
     assert polars.dtypes == [pl.Int64, pl.String]
     checks = []
     AnyOrder(effort=0.01, callback=checks.append).fit(array)
-    assert checks[-1].steps == 15
+    assert checks[-1].steps == 10
 
 
 def test_training_leaves_the_number_of_threads_alone():

@@ -13,7 +13,7 @@ def prices(tmp_path):
 
 
 def test_it_proposes_reads_and_shows_the_target_again(model, prices, run):
-    typed = "Oslo\n33\nTrue\n\n"
+    typed = "city=Oslo\nage=33\nmember=True\nzip=3a\n"  # whatever it proposes first
     result = run("ask-next", model, "--target", "income", "--costs", prices, input=typed)
     assert result.exit_code == 0, result.stderr
     assert "income, nothing known" in result.stdout
