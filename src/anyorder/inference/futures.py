@@ -1,14 +1,14 @@
 """How the targets and the candidates of a row may turn out: drawn once, and shared by all that is compared."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
-from ..conditionals import Conditionals
+from ..conditionals import Conditionals, Laws
 from ..errors import InputError
 from ..heads import DiscreteLaw, Law
 from ..model import Model
@@ -32,14 +32,10 @@ class Columns:
     def of(cls, conditionals: Conditionals, variables: Sequence[int], ways: int, shared: bool = False) -> "Columns":
         """From laws of every way of every row, or, if `shared`, from laws of every row that hold for all its ways."""
         change = _repeated(ways) if shared else lambda t: t.unflatten(0, (-1, ways))
-        parts = []
-        for part in conditionals.parts:
-            inside = {variable: place for place, variable in enumerate(part.index.tolist())}
-            mine = [place for place, variable in enumerate(variables) if variable in inside]
-            if mine:
-                law = part.at((slice(None), torch.tensor([inside[variables[place]] for place in mine])))
-                parts.append((mine, law.each(change)))
-        return cls(tuple(variables), ways, tuple(parts))
+        found = _parts_with(conditionals, variables)
+        return cls(
+            tuple(variables), ways, tuple((mine, part.at((slice(None), inside)).each(change)) for part, mine, inside in found)
+        )
 
     def law(self, variable: int) -> Law:
         """The law of one of the variables: cells (row, way)."""
@@ -48,17 +44,13 @@ class Columns:
         return law.each(lambda t: t[:, :, mine.index(place)])
 
     def sample(self, rng: Generator) -> Gains:
-        return self._join([law.sample(rng) for _, law in self.parts])
+        return _join([law.sample(rng) for _, law in self.parts], self.parts)
 
     def divergence(self, other: "Columns", at: Bool[Tensor, "row place"], rng: Generator) -> Gains:
         """How far these laws are from others of the same variables, in nats; only where `at`, and 0 elsewhere."""
         pairs = zip(self.parts, other.parts, strict=True)
         cells = at.unsqueeze(1).expand(-1, self.ways, -1)
-        return self._join([_divergence_at(law, theirs, cells[:, :, mine], rng) for (mine, law), (_, theirs) in pairs])
-
-    def _join(self, answers: list[Tensor]) -> Gains:
-        places = torch.tensor([place for mine, _ in self.parts for place in mine])
-        return torch.cat(answers, dim=-1)[:, :, places.argsort()]
+        return _join([_divergence_at(law, theirs, cells[:, :, mine], rng) for (mine, law), (_, theirs) in pairs], self.parts)
 
 
 @final
@@ -72,24 +64,38 @@ class Bins:
     @classmethod
     def of(cls, schema: Schema, conditionals: Conditionals, variables: Sequence[int], ways: int, shared: bool = False) -> "Bins":
         """As `Columns.of`; the bins of a number lie between its knots, those of codes are the codes."""
+        change = _repeated(ways) if shared else lambda t: t.unflatten(0, (-1, ways))
         parts = []
-        for part in conditionals.parts:
-            inside = {variable: place for place, variable in enumerate(part.index.tolist())}
-            mine = [place for place, variable in enumerate(variables) if variable in inside]
-            if mine:
-                edges = bin_edges([schema.variables[variables[place]] for place in mine])
-                mass = part.masses(torch.tensor([inside[variables[place]] for place in mine]), edges)
-                parts.append((mine, _repeated(ways)(mass) if shared else mass.unflatten(0, (-1, ways))))
+        for part, mine, inside in _parts_with(conditionals, variables):
+            edges = bin_edges([schema.variables[variables[place]] for place in mine])
+            parts.append((mine, change(part.masses(inside, edges))))
         return cls(tuple(variables), tuple(parts))
 
     def divergence(self, other: "Bins", at: Bool[Tensor, "row place"], rng: Generator) -> Gains:
-        """How far these are from others of the same variables, in nats, summed over the bins: nothing is drawn."""
+        """How far these are from others of the same variables, in nats, summed over the bins: nothing is drawn.
+
+        The others may have a single way, which then holds for all.
+        """
         found = [
             torch.where(p > 0, p * (p.clamp(min=TINY) / q.clamp(min=TINY)).log(), 0.0).sum(-1)
             for (_, p), (_, q) in zip(self.parts, other.parts, strict=True)
         ]
-        places = torch.tensor([place for mine, _ in self.parts for place in mine])
-        return torch.cat(found, dim=-1)[:, :, places.argsort()] * at.unsqueeze(1)
+        return _join(found, self.parts) * at.unsqueeze(1)
+
+
+def _parts_with(conditionals: Conditionals, variables: Sequence[int]) -> Iterator[tuple[Laws, list[int], Int[Tensor, " place"]]]:
+    """The parts that hold some of these variables, their places among the variables, and those in the part."""
+    for part in conditionals.parts:
+        inside = {variable: place for place, variable in enumerate(part.index.tolist())}
+        mine = [place for place, variable in enumerate(variables) if variable in inside]
+        if mine:
+            yield part, mine, torch.tensor([inside[variables[place]] for place in mine])
+
+
+def _join(answers: list[Tensor], parts: Sequence[tuple[list[int], object]]) -> Gains:
+    """Answers of several parts, in the order of the variables."""
+    places = torch.tensor([place for mine, _ in parts for place in mine])
+    return torch.cat(answers, dim=-1)[:, :, places.argsort()]
 
 
 def bin_edges(variables: Sequence[Variable]) -> Float[Tensor, "variable edge"]:
@@ -226,7 +232,10 @@ class Drawn(NamedTuple):
 def draw_targets(
     model: Model, x: Values, given: Mask, targets: Sequence[int], ways: int, rng: Generator, first: Law | None = None
 ) -> Drawn:
-    """One target after the other; the law of the first, cells (row, way), need not be asked for if it is there already."""
+    """One target after the other; the law of the first, cells (row, way), need not be asked for if it is there already.
+
+    What is known already keeps its value, and is no surprise.
+    """
     y, log_p = x.unsqueeze(1).repeat(1, ways, 1), torch.zeros(len(x), ways, dtype=torch.float64, device=x.device)
     for place, target in enumerate(targets):
         if place:
@@ -234,9 +243,10 @@ def draw_targets(
             law = model(y.flatten(0, 1), known).law(target).each(lambda t: t.unflatten(0, (-1, ways)))
         else:
             law = first or model(x, given).law(target).each(_repeated(ways))
+        hidden = ~given[:, target].unsqueeze(1)
         drawn = law.sample(rng)
-        log_p += law.log_prob(drawn)
-        y[:, :, target] = drawn.to(y.dtype)
+        log_p += torch.where(hidden, law.log_prob(drawn), 0.0)
+        y[:, :, target] = torch.where(hidden, drawn.to(y.dtype), y[:, :, target])
     return Drawn(y, log_p)
 
 

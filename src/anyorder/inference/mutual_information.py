@@ -33,7 +33,7 @@ class Information(NamedTuple):
 
 @dataclass(frozen=True)
 class Estimator(ABC):
-    """How the expectation over what has not been measured is taken; `draws` ways for every row, shared by all candidates."""
+    """How the expectation over what has not been measured is taken; `draws` ways for every row."""
 
     draws: int = 16
     at_once: ClassVar[int] = MOST_WAYS
@@ -45,8 +45,16 @@ class Estimator(ABC):
                 "their spread."
             )
 
+    @abstractmethod
     def estimate(self, model: Model, x: Values, given: Mask, targets: tuple[int, ...], sets: Sets, rng: Generator) -> Information:
-        """The information of every set, some rows at a time."""
+        """The information of every set, for rows that were checked."""
+
+
+@dataclass(frozen=True)
+class FuturesEstimator(Estimator):
+    """The ways that a row may turn out are drawn once, and shared by all candidates."""
+
+    def estimate(self, model: Model, x: Values, given: Mask, targets: tuple[int, ...], sets: Sets, rng: Generator) -> Information:
         plan = plan_ways(model.schema, targets, self.draws, all(self.exact(model.schema, members) for members in sets))
         parts = []
         for rows in torch.arange(len(x)).split(max(1, self.at_once // plan.ways)):
@@ -68,7 +76,7 @@ class Estimator(ABC):
 
 
 @dataclass(frozen=True)
-class CandidateEstimator(Estimator):
+class CandidateEstimator(FuturesEstimator):
     r"""How far the law of the candidate moves when the targets become known.
 
     .. math:: I(x_T; x_A \mid x_G) = \mathbb{E}_{x_T} \, KL(p(x_A \mid x_T, x_G) \,\|\, p(x_A \mid x_G))
@@ -140,7 +148,7 @@ def _steps(sets: Sets) -> dict[tuple[int, ...], dict[int, list[int]]]:
 
 
 @dataclass(frozen=True)
-class TargetEstimator(Estimator):
+class TargetEstimator(FuturesEstimator):
     """Asks for the targets given every candidate: a model call for every way, candidate and target."""
 
     @abstractmethod
