@@ -27,7 +27,9 @@ from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
 def fitted_boosted(schema, x, held):
     all_of = lambda t: torch.ones_like(t, dtype=torch.bool)  # noqa: E731
-    return fit_boosted(schema, x, all_of(x), KeptBack(held, all_of(held), ardm()), seeded(0))
+    return fit_boosted(
+        schema, grow(schema, x, all_of(x), seeded(0)), x, all_of(x), KeptBack(held, all_of(held), ardm()), seeded(0)
+    )
 
 
 def boosted_of(seed=0):

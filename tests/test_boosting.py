@@ -11,7 +11,7 @@ from anyorder import Category, InputError, Recorded, Schema, load_model, save_mo
 from anyorder.boosting import Boosted, Trees
 from anyorder.errors import FormatError
 from anyorder.training import ardm
-from anyorder.training.boosting import DEPTH, TREES, KeptBack, Table, below, fit_boosted, frequencies, grow_one
+from anyorder.training.boosting import DEPTH, TREES, KeptBack, Table, below, fit_boosted, frequencies, grow, grow_one
 
 SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01))
 NOISE = 0.1
@@ -29,7 +29,10 @@ def rows_of(count, seed=0):
 
 @pytest.fixture(scope="module")
 def fitted():
-    return fit_boosted(SCHEMA, *rows_of(3000), KeptBack(*rows_of(200, seed=1), ardm()), seeded(0))
+    x, present = rows_of(3000)
+    return fit_boosted(
+        SCHEMA, grow(SCHEMA, x, present, seeded(0)), x, present, KeptBack(*rows_of(200, seed=1), ardm()), seeded(0)
+    )
 
 
 def test_our_trees_say_what_scikit_learns_say():
@@ -52,10 +55,11 @@ def test_our_trees_say_what_scikit_learns_say():
 
 
 def test_values_at_a_threshold_go_the_same_way_in_float32():
-    for threshold in (0.1, 1 / 3, -2.7, 1e30, math.inf):
+    thresholds = np.array([0.1, 1 / 3, -2.7, 1e30, math.inf])
+    for threshold, ours in zip(thresholds, below(thresholds), strict=True):
         near = np.float32(min(threshold, 3e38))
         for value in (np.nextafter(near, np.float32(-np.inf)), near, np.nextafter(near, np.float32(np.inf))):
-            assert (float(value) <= threshold) == (value <= np.float32(below(threshold)))
+            assert (float(value) <= threshold) == (value <= ours)
 
 
 @torch.no_grad()
@@ -115,7 +119,7 @@ def test_columns_never_seen_and_rows_that_all_agree():
     x, present = rows_of(50)
     present[:, 2] = False  # nothing is known of b
     x[:, 3] = 0.5
-    model = fit_boosted(SCHEMA, x, present, KeptBack(x, present, ardm()), seeded(0))
+    model = fit_boosted(SCHEMA, grow(SCHEMA, x, present, seeded(0)), x, present, KeptBack(x, present, ardm()), seeded(0))
     with torch.no_grad():
         law = model(x, present & (torch.arange(4) < 3)).law(3)
     assert (law.mean() - 0.5).abs().max() < 1e-3

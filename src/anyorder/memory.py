@@ -69,14 +69,14 @@ class Memory(nn.Module):
 
     def weigh(
         self,
-        features: Float[Tensor, "batch remembered feature"],
+        features: Float[Tensor, "batch feature remembered"],
         given: Mask,
         own: Int[Tensor, " batch"],
         targets: Int[Tensor, " target"],
         columns: Int[Tensor, " column"],
     ) -> "Weighed":
         """How much every remembered row counts for every target, and how far the nearest of them is."""
-        distance = torch.bmm(features, self._scaled_metric(given, targets, columns)).transpose(1, 2)
+        distance = torch.bmm(self._scaled_metric(given, targets, columns), features)
         away = (self.held.T[targets] == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
         closeness = (-distance).masked_fill(away, -1e9)
         near = closeness.softmax(-1)
@@ -87,26 +87,24 @@ class Memory(nn.Module):
 
     def _scaled_metric(
         self, given: Mask, targets: Int[Tensor, " target"], columns: Int[Tensor, " column"]
-    ) -> Float[Tensor, "batch feature target"]:
+    ) -> Float[Tensor, "batch target feature"]:
         """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
         scale = self.sharpness[targets][:, given.sum(-1)].exp().T  # (batch, target)
-        weight = F.softplus(self.metric[targets][:, :, columns]).permute(1, 2, 0)  # (feature, known, target)
-        if not self._has_gaps:
-            weight = weight[:3]
-        return (weight.flatten(0, 1) * given[:, columns].repeat(1, len(weight))[:, :, None]) * scale[:, None, :]
+        weight = F.softplus(self.metric[targets][:, : 4 if self._has_gaps else 3, columns])  # (target, feature, known)
+        return (weight.flatten(1) * given[:, columns].repeat(1, weight.shape[1])[:, None]) * scale[:, :, None]
 
     @torch.no_grad()
-    def features(self, x: Values, columns: Int[Tensor, " column"]) -> Float[Tensor, "batch remembered feature"]:
+    def features(self, x: Values, columns: Int[Tensor, " column"]) -> Float[Tensor, "batch feature remembered"]:
         """How the values of some columns differ from those remembered: how far, if at all, by how many ranks, or not held."""
-        apart = (x[:, None, columns] - self.rows[:, columns]).abs_()
-        differs = (apart > self.spacing[columns] / 2).to(apart.dtype)
-        ranks = (self._ranks(x)[:, None, columns] - self.rank[:, columns]).abs_()
+        apart = (x[:, columns, None] - self.rows.T[columns]).abs_()
+        differs = (apart > self.spacing[columns, None] / 2).to(apart.dtype)
+        ranks = (self._ranks(x)[:, columns, None] - self.rank.T[columns]).abs_()
         features = [apart.clamp_(max=4.0), differs, ranks]
         if self._has_gaps:
-            held = self.held[:, columns]
+            held = self.held.T[columns]
             features = [feature.mul_(held) for feature in features]
             features.append((1 - held).expand_as(apart))
-        return torch.cat(features, dim=-1)
+        return torch.cat(features, dim=1)
 
     @torch.no_grad()
     def kernel_cdf(
@@ -154,13 +152,16 @@ class Recall:
 
     def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Weighed:
         """Every remembered row's weight for every cell. Cells come sorted by row: all variables of a row share its distances."""
-        rows, place = torch.unique(row, return_inverse=True)
         targets, column = torch.unique(variable, return_inverse=True)
+        if len(self.x) <= self.at_once:
+            weighed = self.memory.weigh(self.features, self.given, self.own, targets, self.columns)
+            return Weighed(*(part[row, column] for part in weighed))
+        rows, place = torch.unique(row, return_inverse=True)
         out = [Weighed(self.x.new_zeros(0, len(self.memory.rows)), self.x.new_zeros(0))]
         bounds = torch.searchsorted(place, torch.arange(0, len(rows) + self.at_once, self.at_once, device=place.device)).tolist()
         for k, some in enumerate(rows.split(self.at_once) if len(rows) else ()):
             cells = slice(bounds[k], bounds[k + 1])
-            features = self.features[some] if len(self.x) <= self.at_once else self.memory.features(self.x[some], self.columns)
+            features = self.memory.features(self.x[some], self.columns)
             weighed = self.memory.weigh(features, self.given[some], self.own[some], targets, self.columns)
             out.append(Weighed(*(part[place[cells] - k * self.at_once, column[cells]] for part in weighed)))
         return Weighed(*map(torch.cat, zip(*out, strict=True)))

@@ -13,7 +13,8 @@ from .memory import Memory
 from .model import build_model
 from .schema import Mask, Recorded, Schema, Values
 from .training import Check, Recipe, ardm, fit, fit_temperature, fit_weights
-from .training.boosting import TREES, KeptBack, fit_boosted, grow
+from .training.background import Background
+from .training.boosting import TREES, KeptBack, fit_boosted, start_growing
 from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
@@ -38,34 +39,43 @@ def fit_table(
     device: str = "auto",
     progress: Callable[[Check], None] | None = None,
 ) -> TableModel:
-    """Train the network, then the memory unless no row may be kept, and weigh them on the rows that neither trained on."""
+    """Train the network, the memory (unless no row may be kept) and the trees, and weigh them on rows that none trained on.
+
+    Memory and trees, whose steps are few and large, are trained in the background.
+    """
     recipe = network_recipe(len(x), effort, seed, device)
     network = build_model(schema, table_heads(schema), seed=seed)
-    history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
-    rows = present.any(-1).nonzero().squeeze(-1)
+    rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     if len(rows) < FEW_ROWS:
-        return TableModel(network, history)
-    trained, held = split(present, recipe)
-    models, own, rng = list[Member]([network]), None, torch.Generator().manual_seed(seed)
-    if keep_rows:
-        kept = remembered(rows, seed)
-        models.append(fit_memory(schema, x[kept], present[kept], effort, seed, device))
-        own = place_among(held, kept)
-    with limited_threads(1):
-        numbers = any(isinstance(variable.domain, Recorded) for variable in schema)
-        trees = max(LEAST_TREES, round(TREES * min(1.0, effort)))
-        if numbers:
+        return TableModel(network, to_the_end(fit(network, x, present, recipe, progress=progress)).history)
+    (trained, held), kept = split(present, recipe), remembered(rows, seed)
+    with limited_threads(1), Background() as beside:
+        count = max(LEAST_TREES, round(TREES * min(1.0, effort)))
+        memory = beside.start(fit_memory, schema, x[kept], present[kept], effort, seed, device, beside) if keep_rows else None
+        early = start_growing(beside, schema, x[trained], present[trained], rng, count)
+        late = start_growing(beside, schema, x[rows], present[rows], rng, count)
+        history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
+        models = list[Member]([network])
+        if memory is not None:
+            models.append(memory.result())
+        if early.jobs:
             kept_back = KeptBack(x[held], present[held], ardm())
-            models.append(fit_boosted(schema, x[trained], present[trained], kept_back, rng, trees))
-        blend = Blend(models)
-        fit_weights(blend, x[held], present[held], ardm(), own, rng)
-        model = worth_keeping(blend)
-        if isinstance(model, Blend) and numbers:
-            fit_temperature(model, x[held], present[held], ardm(), own, rng)
+            models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng))
+        model = weighed(models, x[held], present[held], place_among(held, kept), rng)
         for member in members_of(model):
             if isinstance(member, Boosted):
-                member.plant(grow(schema, x[rows], present[rows], rng, trees))  # now from all rows
+                member.plant(late.grown())  # from all rows
     return TableModel(model, history)
+
+
+def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, rng: torch.Generator) -> Trained:
+    """The blend of those models that earn a weight on these rows."""
+    blend = Blend(models)
+    fit_weights(blend, x, present, ardm(), own, rng)
+    model = worth_keeping(blend)
+    if isinstance(model, Blend) and any(isinstance(variable.domain, Recorded) for variable in model.schema):
+        fit_temperature(model, x, present, ardm(), own, rng)
+    return model
 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
@@ -83,7 +93,7 @@ def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     )
 
 
-def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: int, device: str) -> Memory:
+def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: int, device: str, beside: Background) -> Memory:
     """The rows, and a metric under which each of them is predicted by the others."""
     steps = max(1, round(300 * min(1.0, effort)))
     recipe = Recipe(
@@ -98,7 +108,10 @@ def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: in
         device=device,
     )
     memory = Memory(schema, x, present)
-    return to_the_end(fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None])).model
+    stop = memory.register_forward_pre_hook(lambda *_: beside.go_on())
+    fitted = to_the_end(fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None])).model
+    stop.remove()
+    return fitted
 
 
 def to_the_end(fitted: Fitted[M]) -> Fitted[M]:

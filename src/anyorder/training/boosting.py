@@ -1,15 +1,19 @@
 """How boosted trees are grown: on whole rows and on copies with gaps; scikit-learn grows them, we keep their numbers."""
 
+import os
+from concurrent.futures import Future
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
+from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
 from ..boosting import Boosted, Trees
 from ..schema import Mask, Recorded, Schema, Values, levels_of
+from .background import Background
 from .edges import EdgeSampler
 
 TREES, DEPTH = 200, 6
@@ -17,6 +21,7 @@ GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every cop
 MOST_ROWS = 32_768  # to grow a tree on, copies included
 QUESTIONS, STEPS = 1024, 150
 UNSEEN = 1e-3  # share of all codes alike
+LARGEST = np.finfo(np.float32).max
 
 
 class KeptBack(NamedTuple):
@@ -34,35 +39,47 @@ class Table(NamedTuple):
     values: NDArray[np.float64]
 
 
-def fit_boosted(schema: Schema, x: Values, present: Mask, kept_back: KeptBack, rng: Generator, trees: int = TREES) -> Boosted:
-    """Trees for every number from (x, present), and the laws around their guesses from `kept_back`."""
-    model = Boosted(schema, grow(schema, x, present, rng, trees), frequencies(schema, x, present))
+def fit_boosted(schema: Schema, trees: Trees, x: Values, present: Mask, kept_back: KeptBack, rng: Generator) -> Boosted:
+    """Trees grown on (x, present), and the laws around their guesses from `kept_back`."""
+    model = Boosted(schema, trees, frequencies(schema, x, present))
     fit_laws(model, kept_back, rng)
     return model.eval()
 
 
-def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Trees:
+class Growing(NamedTuple):
+    """Trees that grow while other models are trained, one job for every number."""
+
+    trees: Trees
+    jobs: list[Future[None]]
+
+    def grown(self) -> Trees:
+        """When all of them are done."""
+        for job in self.jobs:
+            job.result()
+        return self.trees
+
+
+def start_growing(by: Background, schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Growing:
     """For every number the trees that guess it from all other variables; for codes none."""
     numbers = [place for place, variable in enumerate(schema) if isinstance(variable.domain, Recorded)]
     trees = Trees.empty(len(numbers), count, DEPTH)
-    for number, target in enumerate(numbers):
-        rows = present[:, target].nonzero().squeeze(-1)
-        if len(rows) > 1:
-            seed = int(torch.randint(2**31, (), generator=rng))
-            grow_one(Trees(*(tensor[number] for tensor in trees)), copies(x, present, target, rows, rng), seed)
-    return trees
+    seeds = torch.randint(2**31, (len(numbers),), generator=rng).tolist()
+    jobs = [
+        by.start(grow_number, Trees(*(tensor[number] for tensor in trees)), x, present, target, seeds[number])
+        for number, target in enumerate(numbers)
+    ]
+    return Growing(trees, jobs)
 
 
-def copies(x: Values, present: Mask, target: int, rows: Tensor, rng: Generator) -> Table:
-    """Rows that have the target, once for every share of gaps, or a part of a large table; NaN is a gap."""
-    rows = rows.repeat(len(GAPS))
-    share = torch.tensor(GAPS).repeat_interleave(len(rows) // len(GAPS))
-    if len(rows) > MOST_ROWS:
-        some = torch.randperm(len(rows), generator=rng)[:MOST_ROWS]
-        rows, share = rows[some], share[some]
-    shown = present[rows] & (torch.rand(len(rows), x.shape[1], generator=rng) >= share[:, None])
-    shown[:, target] = False
-    return Table(torch.where(shown, x[rows], torch.nan).double().numpy(), x[rows, target].double().numpy())
+def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Trees:
+    """The same, at once."""
+    with Background() as by:
+        return start_growing(by, schema, x, present, rng, count).grown()
+
+
+def grow_number(trees: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
+    if present[:, target].sum() > 1:
+        grow_one(trees, copies(x, present, target, Generator().manual_seed(seed)), seed)
 
 
 def grow_one(trees: Trees, table: Table, seed: int) -> None:
@@ -72,35 +89,44 @@ def grow_one(trees: Trees, table: Table, seed: int) -> None:
     """
     inputs = np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs)  # the target itself, and what is never known
     grown = HistGradientBoostingRegressor(max_iter=len(trees.value), max_depth=DEPTH, early_stopping=False, random_state=seed)
-    grown.fit(inputs, table.values)
+    with threadpool_limits(max(1, (os.cpu_count() or 1) - 1), user_api="openmp"):  # of this thread alone
+        grown.fit(inputs, table.values)
     trees.base.fill_(float(grown._baseline_prediction.item()))
-    for number, (predictor,) in enumerate(grown._predictors):
-        write_down(trees, number, predictor.nodes)
+    write_down(trees, [predictor.nodes for (predictor,) in grown._predictors])
 
 
-def write_down(trees: Trees, number: int, nodes: NDArray[Any]) -> None:
-    """One tree in the fixed layout: node k has the children 2k + 1 and 2k + 2."""
-    inner = trees.feature.shape[-1]
-    waiting = [(0, 0)]  # scikit-learn's number of a node, and ours
-    while waiting:
-        theirs, ours = waiting.pop()
-        node = nodes[theirs]
-        if node["is_leaf"]:
-            low, high = ours, ours  # all that lies below
-            while low < inner:
-                low, high = 2 * low + 1, 2 * high + 2
-            trees.value[number, low - inner : high - inner + 1] = float(node["value"])
-            continue
-        side = 1 if node["missing_go_to_left"] else -1
-        trees.feature[number, ours] = side * (int(node["feature_idx"]) + 1)
-        trees.threshold[number, ours] = below(float(node["num_threshold"]))
-        waiting += [(int(node["left"]), 2 * ours + 1), (int(node["right"]), 2 * ours + 2)]
+def copies(x: Values, present: Mask, target: int, rng: Generator) -> Table:
+    """Rows that have the target, once for every share of gaps, or a part of a large table; NaN is a gap."""
+    rows = present[:, target].nonzero().squeeze(-1).repeat(len(GAPS))
+    share = torch.tensor(GAPS).repeat_interleave(len(rows) // len(GAPS))
+    if len(rows) > MOST_ROWS:
+        some = torch.randperm(len(rows), generator=rng)[:MOST_ROWS]
+        rows, share = rows[some], share[some]
+    shown = present[rows] & (torch.rand(len(rows), x.shape[1], generator=rng) >= share[:, None])
+    shown[:, target] = False
+    return Table(torch.where(shown, x[rows], torch.nan).double().numpy(), x[rows, target].double().numpy())
 
 
-def below(threshold: float) -> float:
+def write_down(trees: Trees, grown: list[NDArray[Any]]) -> None:
+    """All trees level by level in the fixed layout: node k has the children 2k + 1 and 2k + 2. What lies below a leaf is it."""
+    sizes = [len(nodes) for nodes in grown]
+    nodes, first = np.concatenate(grown), np.cumsum([0, *sizes[:-1]])[:, None]
+    here = first  # the number among all nodes, of every tree and place of this level
+    for level in range(DEPTH):
+        node, places = nodes[here], slice(2**level - 1, 2 ** (level + 1) - 1)
+        leaf = node["is_leaf"] == 1
+        side = np.where(node["missing_go_to_left"], 1, -1)
+        trees.feature[:, places] = torch.from_numpy(np.where(leaf, 1, side * (node["feature_idx"].astype(int) + 1))).float()
+        trees.threshold[:, places] = torch.from_numpy(np.where(leaf, LARGEST, below(node["num_threshold"])))
+        children = [np.where(leaf, here, first + node[child]) for child in ("left", "right")]
+        here = np.stack(children, axis=-1).reshape(len(grown), -1)
+    trees.value[:] = torch.from_numpy(nodes["value"][here])
+
+
+def below(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 that is not above: then the same float32 values go left."""
-    near = np.float32(min(threshold, float(np.finfo(np.float32).max)))  # infinite: all that is known goes left
-    return float(near if float(near) <= threshold else np.nextafter(near, np.float32(-np.inf)))
+    near = np.minimum(threshold, float(LARGEST)).astype(np.float32)  # infinite: all that is known goes left
+    return np.where(near <= threshold, near, np.nextafter(near, np.float32(-np.inf)))
 
 
 def frequencies(schema: Schema, x: Values, present: Mask) -> Tensor:
