@@ -71,16 +71,17 @@ class Bins:
             parts.append((mine, change(part.masses(inside, edges))))
         return cls(tuple(variables), tuple(parts))
 
-    def divergence(self, other: "Bins", at: Bool[Tensor, "row place"], rng: Generator) -> Gains:
-        """How far these are from others of the same variables, in nats, summed over the bins: nothing is drawn.
+    def of_rows(self, rows: Int[Tensor, " some"]) -> "Bins":
+        """The same of some rows, each as often as it is named."""
+        return Bins(self.variables, tuple((mine, mass[rows]) for mine, mass in self.parts))
 
-        The others may have a single way, which then holds for all.
-        """
+    def divergence(self, other: "Bins") -> Gains:
+        """How far these are from others of the same variables, in nats, summed over the bins: nothing is drawn."""
         found = [
             torch.where(p > 0, p * (p.clamp(min=TINY) / q.clamp(min=TINY)).log(), 0.0).sum(-1)
             for (_, p), (_, q) in zip(self.parts, other.parts, strict=True)
         ]
-        return _join(found, self.parts) * at.unsqueeze(1)
+        return _join(found, self.parts)
 
 
 def _parts_with(conditionals: Conditionals, variables: Sequence[int]) -> Iterator[tuple[Laws, list[int], Int[Tensor, " place"]]]:
@@ -223,10 +224,16 @@ def draw_futures(
 
 
 class Drawn(NamedTuple):
-    """Rows with their targets drawn, and how likely that was."""
+    """How the targets may turn out."""
 
     y: Ways
-    log_p: Float[Tensor, "row way"]
+    hidden: Bool[Tensor, "row target"]
+    laws: list[tuple[int, Law]]  # every target with the law that it was drawn from: cells (row, way)
+
+    def log_p(self) -> Float[Tensor, "row way"]:
+        """How likely they were; what was known already is no surprise."""
+        terms = [law.log_prob(self.y[:, :, target]).double() for target, law in self.laws]
+        return torch.where(self.hidden.unsqueeze(1), torch.stack(terms, dim=-1), 0.0).sum(-1)
 
 
 def draw_targets(
@@ -234,20 +241,18 @@ def draw_targets(
 ) -> Drawn:
     """One target after the other; the law of the first, cells (row, way), need not be asked for if it is there already.
 
-    What is known already keeps its value, and is no surprise.
+    What is known already keeps its value.
     """
-    y, log_p = x.unsqueeze(1).repeat(1, ways, 1), torch.zeros(len(x), ways, dtype=torch.float64, device=x.device)
+    y, laws = x.unsqueeze(1).repeat(1, ways, 1), list[tuple[int, Law]]()
     for place, target in enumerate(targets):
         if place:
             known = _with(given, targets[:place]).repeat_interleave(ways, 0)
             law = model(y.flatten(0, 1), known).law(target).each(lambda t: t.unflatten(0, (-1, ways)))
         else:
             law = first or model(x, given).law(target).each(_repeated(ways))
-        hidden = ~given[:, target].unsqueeze(1)
-        drawn = law.sample(rng)
-        log_p += torch.where(hidden, law.log_prob(drawn), 0.0)
-        y[:, :, target] = torch.where(hidden, drawn.to(y.dtype), y[:, :, target])
-    return Drawn(y, log_p)
+        y[:, :, target] = torch.where(given[:, target].unsqueeze(1), y[:, :, target], law.sample(rng).to(y.dtype))
+        laws.append((target, law))
+    return Drawn(y, ~given[:, list(targets)], laws)
 
 
 def _laid_out(x: Values, target: int, plan: Plan) -> Ways:

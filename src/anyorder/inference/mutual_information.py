@@ -105,7 +105,7 @@ class CandidateEstimator(FuturesEstimator):
             before = keep(model(rows, futures.known(*prefix)), variables, ways, False)
             after = keep(model(rows, futures.known(*prefix, *futures.targets)), variables, ways, False)
         if isinstance(after, Bins) and isinstance(before, Bins):
-            return after.divergence(before, hidden, rng)
+            return after.divergence(before) * hidden.unsqueeze(1)
         assert isinstance(after, Columns)
         assert isinstance(before, Columns)
         return after.divergence(before, hidden, rng)
@@ -257,7 +257,7 @@ def uncertainty(model: Model, x: Tensor, given: Tensor, target: Sequence[int], r
         value = torch.cat([model(x[rows], given[rows]).law(targets[0]).entropy() for rows in chunks])
         return Estimate(value, torch.zeros_like(value))
     parts = [
-        -draw_targets(model, x[rows], given[rows], targets, draws, rng).log_p
+        -draw_targets(model, x[rows], given[rows], targets, draws, rng).log_p()
         for rows in torch.arange(len(x)).split(max(1, MOST_WAYS // draws))
     ]
     return Estimate(torch.cat(parts).mean(-1), torch.cat(parts).std(-1) / draws**0.5)

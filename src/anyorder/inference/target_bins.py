@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 from torch import Generator, Tensor
 
 from ..conditionals import Conditionals
@@ -21,6 +21,13 @@ class Outcomes(NamedTuple):
     y: Ways
     weight: Float[Tensor, "row way"]
     drawn: bool
+
+    def summary(self, moved: Float[Tensor, "row way"], hidden: Bool[Tensor, " row"]) -> Information:
+        """The mean over the ways, and its standard error; an impossible code has no laws, what is known tells nothing."""
+        moved = torch.where(self.weight > 0, moved, 0.0)
+        value = (self.weight * moved).sum(-1)
+        error = moved.std(-1) / moved.shape[1] ** 0.5 if self.drawn else torch.zeros_like(value)
+        return Information(torch.where(hidden, value, 0.0), torch.where(hidden, error, 0.0))
 
 
 @final
@@ -42,31 +49,40 @@ class TargetBins(Estimator):
         parts = []
         for rows in torch.arange(len(x)).split(max(1, self.at_once // self.draws)):
             start = Start.of(model, x[rows], given[rows], targets)
-            columns = [self._one(model, start, members, rng) for members in sets]
-            parts.append([torch.stack(column, dim=-1) for column in zip(*columns, strict=True)])
+            together = max(1, self.at_once // self.draws // len(rows))  # sets that share a call of the model
+            told = [self._some(model, start, sets[k : k + together], rng) for k in range(0, len(sets), together)]
+            parts.append([torch.cat(column, dim=-1) for column in zip(*told, strict=True)])
         return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
-    def _one(self, model: Model, start: "Start", members: tuple[int, ...], rng: Generator) -> Information:
-        """Of one set, for every row; nothing where all of it is known."""
-        found = self._outcomes(model, start, members, rng)
-        ways = found.y.shape[1]
-        y, known = found.y.flatten(0, 1), start.given.repeat_interleave(ways, 0)
-        always = torch.ones(len(start.x), 1, dtype=torch.bool, device=y.device)
-        total = torch.zeros(found.weight.shape, dtype=torch.float64, device=y.device)
+    def _some(self, model: Model, start: "Start", sets: Sets, rng: Generator) -> Information:
+        """Of some sets, for every row; nothing where all of a set is known."""
+        outcomes = [self._outcomes(model, start, members, rng) for members in sets]
+        owner = torch.cat([torch.arange(len(start.x)).repeat_interleave(found.weight.shape[1]) for found in outcomes])
+        owner = owner.to(start.x.device)
+        measured = start.given[owner]
+        for members, rows in zip(sets, torch.arange(len(owner)).split([found.weight.numel() for found in outcomes]), strict=True):
+            measured[rows[:, None], list(members)] = True
+        total = self._moved(model, start, owner, torch.cat([found.y.flatten(0, 1) for found in outcomes]), measured, rng)
+        each = total.split([found.weight.numel() for found in outcomes])
+        columns = [
+            found.summary(moved.view(found.weight.shape), (~start.given[:, list(members)]).any(-1))
+            for found, moved, members in zip(outcomes, each, sets, strict=True)
+        ]
+        return Information(*(torch.stack(column, dim=-1) for column in zip(*columns, strict=True)))
+
+    def _moved(
+        self, model: Model, start: "Start", owner: Int[Tensor, " way"], y: Values, measured: Mask, rng: Generator
+    ) -> Float[Tensor, " way"]:
+        """How far the laws of the targets move, one after the other, when what is measured becomes known."""
+        total, known = torch.zeros(len(y), dtype=torch.float64, device=y.device), start.given[owner]
         for place, target in enumerate(start.targets):
-            after = known.clone()
-            after[:, list(members)] = True
-            laws = model(y, after)
-            before = start.first if place == 0 else Bins.of(model.schema, model(y, known), [target], ways)
-            total += Bins.of(model.schema, laws, [target], ways).divergence(before, always, rng)[:, :, 0]
+            laws = model(y, measured)
+            before = start.first.of_rows(owner) if place == 0 else Bins.of(model.schema, model(y, known), [target], ways=1)
+            total += Bins.of(model.schema, laws, [target], ways=1).divergence(before)[:, 0, 0]
             if place + 1 < len(start.targets):
                 y[:, target] = laws.law(target).sample(rng).to(y.dtype)
-                known[:, target] = True
-        total = torch.where(found.weight > 0, total, 0.0)  # an impossible code has no laws
-        hidden = (~start.given[:, list(members)]).any(-1)
-        value = torch.where(hidden, (found.weight * total).sum(-1), 0.0)
-        error = total.std(-1) / ways**0.5 if found.drawn else torch.zeros_like(value)
-        return Information(value, torch.where(hidden, error, 0.0))
+                known[:, target] = measured[:, target] = True
+        return total
 
     def _outcomes(self, model: Model, start: "Start", members: tuple[int, ...], rng: Generator) -> Outcomes:
         first = start.laws.law(members[0])
