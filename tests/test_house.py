@@ -56,7 +56,7 @@ MAY_KNOW = {
         "schema",
         "errors",
     },
-    "cli": {"files", "answers", "estimator", "training", "data", "errors"},
+    "cli": {"files", "answers", "estimator", "measuring", "inference", "training", "data", "errors"},
     "__main__": {"cli"},
 }
 

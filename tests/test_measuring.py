@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from sklearn.exceptions import NotFittedError
 
 from anyorder import AnyOrder, Between, InputError
 
@@ -135,6 +136,7 @@ def test_answers_come_in_the_library_the_table_came_in(model):
         (lambda m: m.next_best({}, "y", {"y": 1}), "'y' is the target, which cannot be measured"),
         (lambda m: m.next_best({}, "y", {"a": 5, "b": 7}, budget=4.0), "below every cost: the cheapest is 'a' for 5"),
         (lambda m: m.next_best({}, "y", budget=-1.0), "expected 0 or more"),
+        (lambda m: m.next_best({}, "y", worth=-math.inf), "worth=-inf; expected a positive price"),
         (lambda m: m.next_best({}, []), "There is no target"),
         (lambda m: m.next_best({}, "y", groups={"all": []}), "group 'all' is empty"),
         (lambda m: m.next_best({}, "y", groups={"a": ["b"]}), "a group and a column"),
@@ -146,6 +148,12 @@ def test_answers_come_in_the_library_the_table_came_in(model):
 def test_bad_input_is_explained(model, call, message):
     with pytest.raises(InputError, match=message):
         call(model)
+
+
+def test_a_model_must_be_fitted_before_it_is_asked():
+    for ask in (lambda m: m.next_best({}, "y"), lambda m: m.acquire({}, "y", table(1))):
+        with pytest.raises(NotFittedError):
+            ask(AnyOrder())
 
 
 def test_records_of_which_nothing_or_everything_is_known(model):

@@ -167,10 +167,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The mean is not rounded to the values of the column, as in `transform`; of dates it is.
         """
         place, x, known = self._all_but(X, target)
-        column, guess = self.encoder_.columns[place], self._best_guess(x, known)[:, place].double().numpy()
-        if isinstance(column, NumberColumn) and column.unit in ("number", "whole"):
-            return column.number(guess)
-        return np.array(column.decode(guess))
+        return self.encoder_.columns[place].best_guess(self._best_guess(x, known)[:, place].double().numpy())
 
     def predict_proba(self, X: Frame, target: str) -> NDArray[np.float64]:
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""
@@ -230,8 +227,9 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
         columns may tell much together and nothing alone. X is a table with gaps, or one record as a mapping.
         """
+        records = self._records(X)
         request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws))
-        columns = next_best(self.model_, *self._records(X), request, seeded(self.random_state))
+        columns = next_best(self.model_, *records, request, seeded(self.random_state))
         return frame_like(columns, self.like_, self.encoder_.names)
 
     def acquire(
@@ -255,9 +253,10 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         a row and the names of columns that returns {name: value}. A row stops when its target has at most `certain` nats of
         entropy, after `steps` measurements, or when nothing affordable is worth its cost.
         """
+        records = self._records(X)
         request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws, certain, steps))
         truth = told_by(oracle, self.encoder_) if callable(oracle) else self._encode(oracle)[0]
-        path = request.path(self.model_, *self._records(X), truth, seeded(self.random_state))
+        path = request.path(self.model_, *records, truth, seeded(self.random_state))
         return acquired(self.model_, path, request, X, self.encoder_, self.like_)
 
     def save(self, path: str | Path) -> None:

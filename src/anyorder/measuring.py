@@ -8,16 +8,16 @@ from typing import Any, NamedTuple, final
 import narwhals as nw
 import numpy as np
 import torch
+from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from .data import TableEncoder
-from .data.columns import NumberColumn
 from .data.table import Frame, as_frame, encode_value
 from .errors import InputError
 from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose
 from .inference.acquisition import Oracle
-from .inference.choice import still_open
+from .inference.choice import affordable_with, still_open
 from .model import Model
 from .schema import Schema
 
@@ -41,6 +41,9 @@ class Menu(NamedTuple):
     @property
     def costs(self) -> list[float]:
         return [measurement.cost for measurement in self.measurements]
+
+    def affordable(self, budget: float) -> Bool[Tensor, " measurement"]:
+        return affordable_with(torch.tensor(budget).double(), torch.tensor(self.costs).double())
 
 
 def targets_of(schema: Schema, target: str | Sequence[str]) -> list[int]:
@@ -79,14 +82,15 @@ def menu_of(
 
 
 def price_of(name: str, price: Any) -> float:
-    if isinstance(price, bool) or not isinstance(price, int | float | np.number) or not 0 <= float(price) < math.inf:
+    price = price.item() if isinstance(price, np.generic) else price
+    if isinstance(price, bool) or not isinstance(price, int | float) or not 0 <= price < math.inf:
         raise InputError(f"{name!r} costs {price!r}; expected a number, 0 or more.")
     return float(price)
 
 
 def policy_of(worth: float, ahead: int, draws: int, certain: float = -math.inf, steps: int | None = None) -> Policy:
     """With a price on a nat the gain is weighed against the cost; without, the most nats for the money go first."""
-    preference = GainPerCost() if math.isinf(worth) else GainMinusCost(worth)
+    preference = GainPerCost() if worth == math.inf else GainMinusCost(worth)
     return Policy(preference, ahead, TargetBins(draws), certain, steps)
 
 
@@ -94,8 +98,8 @@ def check_affordable(menu: Menu, budget: float) -> None:
     """One price above the budget is a fact of life, all of them a mistake."""
     if math.isnan(budget) or budget < 0:
         raise InputError(f"The budget is {budget}; expected 0 or more.")
-    cheapest = min(menu.costs)
-    if budget < cheapest:
+    if not menu.affordable(budget).any():
+        cheapest = min(menu.costs)
         name = menu.names[menu.costs.index(cheapest)]
         raise InputError(f"The budget of {budget:g} is below every cost: the cheapest is {name!r} for {cheapest:g}.")
 
@@ -136,7 +140,8 @@ def next_best(model: Model, x: Tensor, known: Tensor, request: Request, rng: Gen
     choice, menu = request.choice(model, x, known, rng), request.menu
     cost = torch.tensor(menu.costs, dtype=torch.float64)
     gain, error = (part.double().cpu() for part in choice.singles)
-    score = request.policy.preference.score(gain, cost).masked_fill(cost > request.budget, -1e9)
+    affordable = menu.affordable(request.budget)
+    score = request.policy.preference.score(gain, cost).masked_fill(~affordable, -1e9)
     score = torch.where(choice.candidate[:, None] == torch.arange(len(cost)), math.inf, score)
     open_ = still_open(known, menu.measurements)
     order = score.argsort(dim=-1, descending=True, stable=True).tolist()
@@ -147,7 +152,7 @@ def next_best(model: Model, x: Tensor, known: Tensor, request: Request, rng: Gen
         "gain": [gain[line].item() for line in lines],
         "standard_error": [error[line].item() for line in lines],
         "cost": [menu.costs[place] for _, place in lines],
-        "affordable": [menu.costs[place] <= request.budget for _, place in lines],
+        "affordable": [bool(affordable[place]) for _, place in lines],
         "advised": [int(choice.candidate[row]) == place for row, place in lines],
     }
 
@@ -202,15 +207,8 @@ def guesses(model: Model, path: Path, targets: list[int], encoder: TableEncoder)
     with torch.no_grad():
         points = [model(path.x, known).best(at=asked) for known in path.given.unbind(1)]
     best = torch.stack(points, dim=1).double().numpy()
-    out: dict[str, NDArray[Any]] = {}
-    for place in targets:
-        column = encoder.columns[place]
-        if isinstance(column, NumberColumn) and column.unit in ("number", "whole"):
-            out[column.name] = column.number(best[:, :, place])
-        else:
-            flat = column.decode(best[:, :, place].ravel())
-            out[column.name] = np.array([flat], dtype=object).reshape(best.shape[:2])
-    return out
+    columns = {encoder.columns[place]: best[:, :, place] for place in targets}
+    return {column.name: column.best_guess(guess.ravel()).reshape(guess.shape) for column, guess in columns.items()}
 
 
 def told_by(asked: Asked, encoder: TableEncoder) -> Callable[[Tensor, Tensor], Tensor]:

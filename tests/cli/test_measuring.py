@@ -44,15 +44,38 @@ def test_something_else_may_be_typed_and_mistakes_are_explained(model, prices, r
 
 def test_it_stops_by_itself(model, prices, run):
     for options, reason in (
-        (("--budget", "1"), "costs more than the 0 that may be spent"),
+        (("--budget", "1"), "what is left costs more than the rest of the budget"),
         (("--worth", "0.0001"), "nothing left is expected to tell as much as it costs"),
-        (("--certain", "1000"), "the target is certain enough"),
+        (("--certain", "1000"), "the target is as certain as was asked for"),
     ):
-        result = run("ask-next", model, "--target", "income", "--costs", prices, *options, input="1\n1\n1\n")
+        result = run("ask-next", model, "--target", "income", "--costs", prices, *options, input="zip=3a\n")
         assert result.exit_code == 0, result.stderr
-        assert f"Stop: {reason}" in result.stdout or reason in result.stdout
+        assert f"Stop: {reason}." in result.stdout
     result = run("ask-next", model, "--target", "member", "--certain", "0.01", input="")
-    assert "Stop: the target is certain enough." in result.stdout
+    assert "Stop: the target is as certain as was asked for." in result.stdout
+
+
+def test_a_budget_is_spent_to_the_last_cent(model, tmp_path, run):
+    path = tmp_path / "cents.csv"
+    path.write_text("name,cost\ncity,0.1\nage,0.1\nzip,0.1\n")
+    typed = "city=Oslo\nage=33\nzip=3a\n"
+    result = run("ask-next", model, "--target", "income", "--costs", path, "--budget", "0.3", input=typed)
+    assert result.exit_code == 0, result.stderr
+    assert "Stop: nothing is left to measure.\n3 values known, 0.3 spent." in result.stdout
+
+
+def test_a_group_is_paid_for_with_its_first_value(model, tmp_path, run):
+    path = tmp_path / "form.csv"
+    path.write_text("name,cost,group\nage,1,form\nmember,1,form\n")
+    for typed, end in (
+        ("33\nq\n", "Stopped.\n1 values known, 2 spent."),  # in the middle of the group
+        ("33\ncity=Oslo\nTrue\n", "Stop: nothing is left to measure.\n3 values known, 2 spent."),
+        ("\nTrue\n", "Stop: nothing is left to measure.\n1 values known, 2 spent."),
+        ("\n\n", "Stop: nothing is left to measure.\n0 values known, 0 spent."),
+    ):
+        result = run("ask-next", model, "--target", "income", "--costs", path, input=typed)
+        assert result.exit_code == 0, result.stderr
+        assert end in result.stdout
 
 
 def test_the_end_of_input_ends_it(model, run):
@@ -95,7 +118,7 @@ def test_bad_input_is_one_line(model, prices, run, options, message):
     ("text", "message"),
     [
         ("name,price\nage,1\n", "no column 'cost'"),
-        ("name,cost\nage,-1\n", "row 1: the cost is -1"),
+        ("name,cost\nage,-1\n", "bad.csv, row 1: 'age' costs -1; expected a number, 0 or more"),
         ("name,cost\nage,1\nage,2\n", "row 2: 'age' has a price already"),
         ("name,cost\nagee,1\n", "agee"),
     ],

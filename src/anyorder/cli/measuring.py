@@ -8,6 +8,8 @@ from typing import Any, final
 
 from ..errors import InputError
 from ..estimator import AnyOrder
+from ..inference import Measurement, Stop
+from ..measuring import WHY, Menu, check_affordable, menu_of, price_of, targets_of
 from .answers import answer
 from .cells import evidence, find_column, one_value, plain
 from .files import Frame, read_table
@@ -23,7 +25,7 @@ MOST_LINES, DRAWS, BINS = 6, 64, 8
 class Prices:
     """What can be measured: the price of every column or group, and the columns of the groups."""
 
-    costs: dict[str, float] | None = None
+    costs: dict[str, Any] | None = None
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -47,7 +49,11 @@ def read_prices(path: Path) -> Prices:
     costs: dict[str, float] = {}
     groups: dict[str, list[str]] = {}
     for line, row in enumerate(table.to_dict("records"), start=1):
-        name, cost = str(row["name"]), price(path, line, row["cost"])
+        name, cost = str(row["name"]), row["cost"]
+        try:
+            cost = price_of(name, cost)
+        except InputError as error:
+            raise InputError(f"{path.name}, row {line}: {error}") from None
         group = row.get("group")
         if isinstance(group, str) and group:
             groups.setdefault(group, []).append(name)
@@ -59,15 +65,6 @@ def read_prices(path: Path) -> Prices:
     return Prices(costs, groups)
 
 
-def price(path: Path, line: int, cost: Any) -> float:
-    try:
-        if 0 <= float(cost) < math.inf:
-            return float(cost)
-    except (TypeError, ValueError):
-        pass
-    raise InputError(f"{path.name}, row {line}: the cost is {cost!r}; expected a number, 0 or more.")
-
-
 @final
 @dataclass
 class Visit:
@@ -75,7 +72,7 @@ class Visit:
 
     model: AnyOrder
     target: str
-    prices: Prices
+    menu: Menu
     rules: Rules
     known: dict[str, Any]
     spent: float = 0.0
@@ -84,41 +81,47 @@ class Visit:
     def law(self) -> Document:
         return answer(self.model, find_column(self.model.encoder_, self.target), Part(self.target), self.known, BINS)
 
-    def open(self) -> dict[str, float]:
-        """What can still be measured, and its price."""
-        costs = self.prices.costs
-        if costs is None:
-            inside = {name for members in self.prices.groups.values() for name in members}
-            names = [c.name for c in self.model.encoder_.columns if c.name != self.target and c.name not in inside]
-            costs = dict.fromkeys([*names, *self.prices.groups], 1.0)
-        return {name: cost for name, cost in costs.items() if name not in self.given_up and self.columns(name)}
+    @property
+    def left(self) -> float:
+        return self.rules.budget - self.spent
 
-    def columns(self, name: str) -> list[str]:
+    def open(self) -> Menu:
+        """What can still be measured."""
+        lines = [
+            (name, measurement)
+            for name, measurement in zip(self.menu.names, self.menu.measurements, strict=True)
+            if name not in self.given_up and self.columns(measurement)
+        ]
+        return Menu(tuple(name for name, _ in lines), tuple(measurement for _, measurement in lines))
+
+    def columns(self, measurement: Measurement) -> list[str]:
         """What of a measurement is not known yet."""
-        members = self.prices.groups.get(name, [name])
-        return [find_column(self.model.encoder_, one).name for one in members if one not in self.known]
+        names = [self.model.schema_.names[variable] for variable in measurement.variables]
+        return [name for name in names if name not in self.known]
 
     def ranking(self) -> list[Document]:
         """The measurements that are left, the advised one first; what each is expected to tell."""
-        left = self.rules.budget - self.spent
-        costs = self.open()
-        if not costs or min(costs.values()) > left * (1 + 1e-9):
+        menu, rules = self.open(), self.rules
+        if not menu.names or not menu.affordable(self.left).any():
             return []
-        groups = {name: members for name, members in self.prices.groups.items() if name in costs}
+        names = self.model.schema_.names
+        places = zip(menu.names, menu.measurements, strict=True)
+        groups = {name: [names[variable] for variable in one.variables] for name, one in places if name not in names}
+        costs = dict(zip(menu.names, menu.costs, strict=True))
         table = self.model.next_best(
-            self.known, self.target, costs, groups, budget=left, worth=self.rules.worth, ahead=self.rules.ahead, draws=DRAWS
+            self.known, self.target, costs, groups, budget=max(0.0, self.left), worth=rules.worth, ahead=rules.ahead, draws=DRAWS
         )
         return [{name: plain(None, value) for name, value in line.items() if name != "row"} for line in table.to_dict("records")]
 
     def reason(self, law: Document, ranking: list[Document]) -> str | None:
         """Why to stop, if it is time."""
         if self.rules.certain is not None and is_certain(law, self.rules.certain):
-            return "the target is certain enough"
-        if not self.open():
-            return "nothing is left to measure"
+            return WHY[Stop.CERTAIN]
+        if not self.open().names:
+            return WHY[Stop.NOTHING_LEFT]
         if not ranking:
-            return f"what is left costs more than the {self.rules.budget - self.spent:g} that may be spent"
-        return None if ranking[0]["advised"] else "nothing left is expected to tell as much as it costs"
+            return WHY[Stop.BUDGET]
+        return None if ranking[0]["advised"] else WHY[Stop.NOT_WORTH_IT]
 
     def document(self) -> Document:
         law, ranking = self.law(), self.ranking()
@@ -148,10 +151,10 @@ def start(model: AnyOrder, target: str, known: list[str], prices: Prices, rules:
             raise InputError(f"The target {target!r} is already known: there is nothing to measure for.")
         if not isinstance(part.wanted, Is):
             raise InputError(f"What is known of {part.name!r} is a range or a set; `ask-next` needs a value. Leave it out.")
-    visit = Visit(model, target, prices, rules, evidence(model.encoder_, parts))
-    model.next_best({}, target, prices.costs, prices.groups, draws=2)  # names, prices and groups are checked here
-    if visit.open() and min(visit.open().values()) > rules.budget:
-        model.next_best({}, target, prices.costs, prices.groups, budget=rules.budget, draws=2)  # says which is cheapest
+    menu = menu_of(model.schema_, targets_of(model.schema_, target), prices.costs, prices.groups)
+    visit = Visit(model, target, menu, rules, evidence(model.encoder_, parts))
+    if visit.open().names:
+        check_affordable(visit.open(), rules.budget)
     return visit
 
 
@@ -179,40 +182,38 @@ def converse(visit: Visit, read: Callable[[str], str]) -> None:
 
 
 def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -> bool:
-    """Read what was found; False if the person wants to stop."""
-    cost = visit.open()[name]
-    paid = False
-    for column in visit.columns(name):
-        while True:
-            label = column if column == name else f"{name}: {column}"
-            text = read(f"{label} = ").strip()
+    """Read what was found; False if the person wants to stop. The first value of a group pays for all of it."""
+    measurement = visit.menu.measurements[visit.menu.names.index(name)]
+    cost = measurement.cost
+    for column in visit.columns(measurement):
+        while column not in visit.known:
+            text = read(f"{column if column == name else f'{name}: {column}'} = ").strip()
+            if not text:
+                break
             if text == "q":
                 return False
             try:
-                other = "=" in text and parse_evidence([text])
-                if other:
-                    return measured_else(visit, other[0])
-                if text:
-                    visit.known[column] = one_value(find_column(visit.model.encoder_, column), text)
-                    paid = True
-                break
+                if "=" in text:
+                    measured_else(visit, parse_evidence([text])[0])
+                    if cost == measurement.cost:  # not in the middle of a group: look again
+                        return True
+                    continue
+                visit.known[column] = one_value(find_column(visit.model.encoder_, column), text)
+                visit.spent, cost = visit.spent + cost, 0.0
             except InputError as error:
                 out.line(str(error), "red")
-    if paid:
-        visit.spent += cost
     visit.given_up.add(name)
     return True
 
 
-def measured_else(visit: Visit, part: Part) -> bool:
+def measured_else(visit: Visit, part: Part) -> None:
     """Something else than what was proposed: it counts with its own price, if it has one."""
     column = find_column(visit.model.encoder_, part.name)
     if part.name == visit.target or not isinstance(part.wanted, Is):
         raise InputError(f"Expected one value of a column other than the target {visit.target!r}, such as {part.name}=VALUE.")
-    cost = visit.open().get(part.name, 0.0)
+    prices = dict(zip(visit.open().names, visit.open().costs, strict=True))
     visit.known[part.name] = one_value(column, part.wanted.text)
-    visit.spent += cost
-    return True
+    visit.spent += prices.get(part.name, 0.0)
 
 
 def show_state(out: Printer, visit: Visit, law: Document) -> None:

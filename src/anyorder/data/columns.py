@@ -38,6 +38,10 @@ class Column(ABC):
     def decode(self, values: Cells) -> list[Any]:
         """Model space to cells."""
 
+    def best_guess(self, values: Cells) -> NDArray[Any]:
+        """What is closest to a best guess in model space: a level, a date, or a plain number, which need not be rounded."""
+        return np.array(self.decode(values))
+
     @abstractmethod
     def says(self) -> str:
         """What its values are, for a message: 'which ...'."""
@@ -117,6 +121,9 @@ class NumberColumn(Column):
 
     def says(self) -> str:
         return {"day": "holds days", "instant": "holds instants"}.get(self.unit, "holds numbers")
+
+    def best_guess(self, values: Cells) -> NDArray[Any]:
+        return self.number(values) if self.unit in ("number", "whole") else super().best_guess(values)
 
     def decode(self, values: Cells) -> list[Any]:
         steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))

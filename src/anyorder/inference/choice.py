@@ -18,7 +18,7 @@ from ..schema import Mask
 from .mutual_information import CandidateRatio, Estimator, Information, check_sets, information
 
 MOST_SETS = 10_000
-ROUNDING = 1 - 1e-9  # three times 0.1 is affordable with 0.3
+ROUNDING = 1 - 1e-9
 Gain = Float[Tensor, "batch set"]
 Cost = Float[Tensor, " set"]
 
@@ -155,7 +155,7 @@ def choose(
     sets = _Sets.of(candidates, policy.ahead)
     told = information(model, x, given, target, sets.variables, rng, estimator=policy.estimator)
     gain = told.value.double().cpu()
-    affordable = ~(sets.member & ~usable.unsqueeze(1)).any(-1) & (sets.cost * ROUNDING <= left.unsqueeze(-1))
+    affordable = ~(sets.member & ~usable.unsqueeze(1)).any(-1) & affordable_with(left.unsqueeze(-1), sets.cost)
     possible = affordable & policy.preference.worthwhile(gain, sets.cost)
     stop = torch.where(usable.any(-1), Stop.BUDGET, Stop.NOTHING_LEFT)
     stop = torch.where(affordable.any(-1), Stop.NOT_WORTH_IT, stop).masked_fill(possible.any(-1), Stop.NOT_YET)
@@ -195,6 +195,11 @@ class _Sets(NamedTuple):
         member = torch.tensor([[c in combo for c in range(count)] for combo in chosen])
         cost = torch.tensor([math.fsum(candidates[c].cost for c in combo) for combo in chosen], dtype=torch.float64)
         return cls(member, cost, [tuple(sorted({v for c in combo for v in candidates[c].variables})) for combo in chosen])
+
+
+def affordable_with(budget: Tensor, cost: Tensor) -> Bool[Tensor, "..."]:
+    """Up to rounding: three times 0.1 can be paid with 0.3."""
+    return cost * ROUNDING <= budget
 
 
 def still_open(given: Mask, candidates: Sequence[Measurement]) -> Bool[Tensor, "batch candidate"]:
