@@ -15,6 +15,7 @@ from anyorder import (
     seeded,
 )
 from anyorder.heads import KernelLaw
+from anyorder.memory import Recall, worth_comparing
 from anyorder.training import ardm
 from anyorder.training.fit import split
 
@@ -69,13 +70,24 @@ def plain_weights(memory, x, given, target, own, nearest=False):
 
 
 @pytest.mark.parametrize("gaps", [0.0, 0.3])
+@pytest.mark.parametrize("known", ["half", "few", "two", "nothing"])
+@pytest.mark.parametrize("at_once", [None, 4])
 @torch.no_grad()
-def test_weights_are_those_of_the_formula(gaps):
+def test_weights_are_those_of_the_formula(gaps, known, at_once):
+    """However many rows are compared at once, and whether all rows share their columns or each has its own."""
     memory, (x, _) = memory_of(gaps=gaps), rows_of(6, seed=9)
-    given = torch.rand(x.shape, generator=seeded(3)) < 0.5
+    given = torch.rand(x.shape, generator=seeded(3)) < (0.5 if known == "half" else 0.0)
+    if known == "few":  # one each, and row 2 none
+        given[torch.tensor([0, 1, 3, 4, 5]), torch.tensor([0, 1, 3, 4, 3])] = True
+    if known == "two":  # the same two columns; the others are known to no row
+        given[:4, [1, 3]] = True
+    assert worth_comparing(given).shape == {"half": (1, 5), "few": (6, 1), "two": (1, 2), "nothing": (6, 0)}[known]
     x[0] = memory.rows[4]
     own = torch.tensor([4, -1, -1, -1, 0, -1])
-    found = memory.weigh(memory.features(x, torch.arange(5)), given, own, torch.arange(5), torch.arange(5)).weight
+    recall = Recall(memory, x, given, own)
+    recall.at_once = at_once or recall.at_once
+    row, variable = torch.ones(6, 5).nonzero().unbind(-1)
+    found = recall.weights(row, variable).weight.view(6, 5, -1)
     for b in range(6):
         for i in range(5):
             torch.testing.assert_close(found[b, i], plain_weights(memory, x[b], given[b], i, own[b]), atol=1e-5, rtol=1e-4)

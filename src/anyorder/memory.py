@@ -63,48 +63,52 @@ class Memory(nn.Module):
 
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
-        own = torch.full((len(x),), -1, device=x.device) if context is None else context[:, 0]
-        recall = Recall(self, seen, given, own)
+        recall = Recall(self, seen, given, None if context is None else context[:, 0])
         return Conditionals([Recalled(group.to(x.device), recall) for group in self.groups])
 
     def weigh(
         self,
         features: Float[Tensor, "batch feature remembered"],
         given: Mask,
-        own: Int[Tensor, " batch"],
+        own: Int[Tensor, " batch"] | None,
         targets: Int[Tensor, " target"],
-        columns: Int[Tensor, " column"],
+        columns: Int[Tensor, "#batch column"],
     ) -> "Weighed":
         """How much every remembered row counts for every target, and how far the nearest of them is."""
         distance = torch.bmm(self._scaled_metric(given, targets, columns), features)
-        away = (self.held.T[targets] == 0) | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
-        closeness = (-distance).masked_fill(away, -1e9)
-        near = closeness.softmax(-1)
+        away = (self.held.T[targets] == 0).unsqueeze(0)
+        if own is not None:
+            away = away | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
+        distance = distance.masked_fill(away, 1e9)
         share = self.marginal[targets].sigmoid()[:, None]
-        even = (~away).to(near.dtype)
-        weight = (1 - share) * near + share / even.sum(-1, keepdim=True).clamp(min=1) * even
-        return Weighed(weight, -closeness.detach().amax(-1))
+        even = (~away).to(distance.dtype)
+        weight = (1 - share) * (-distance).softmax(-1) + share / even.sum(-1, keepdim=True).clamp(min=1) * even
+        return Weighed(weight, distance.detach().amin(-1))
 
     def _scaled_metric(
-        self, given: Mask, targets: Int[Tensor, " target"], columns: Int[Tensor, " column"]
+        self, given: Mask, targets: Int[Tensor, " target"], columns: Int[Tensor, "#batch column"]
     ) -> Float[Tensor, "batch target feature"]:
         """What a unit of every feature adds to the distance, for every target; nothing where the value is not known."""
         scale = self.sharpness[targets][:, given.sum(-1)].exp().T  # (batch, target)
-        weight = F.softplus(self.metric[targets][:, : 4 if self._has_gaps else 3, columns])  # (target, feature, known)
-        return (weight.flatten(1) * given[:, columns].repeat(1, weight.shape[1])[:, None]) * scale[:, :, None]
+        weight = F.softplus(self.metric[targets])[:, : 4 if self._has_gaps else 3, columns].permute(2, 0, 1, 3)
+        known = given.gather(1, columns.expand(len(given), -1))
+        return (weight * known[:, None, None]).flatten(2) * scale[:, :, None]
 
     @torch.no_grad()
-    def features(self, x: Values, columns: Int[Tensor, " column"]) -> Float[Tensor, "batch feature remembered"]:
+    def features(self, x: Values, columns: Int[Tensor, "#batch column"]) -> Float[Tensor, "batch feature remembered"]:
         """How the values of some columns differ from those remembered: how far, if at all, by how many ranks, or not held."""
-        apart = (x[:, columns, None] - self.rows.T[columns]).abs_()
-        differs = (apart > self.spacing[columns, None] / 2).to(apart.dtype)
-        ranks = (self._ranks(x)[:, columns, None] - self.rank.T[columns]).abs_()
-        features = [apart.clamp_(max=4.0), differs, ranks]
-        if self._has_gaps:
+        mine, count = columns.expand(len(x), -1), columns.shape[1]
+        out = x.new_empty(len(x), 4 if self._has_gaps else 3, count, len(self.rows))
+        apart, differs, ranks, *missing = out.unbind(1)
+        torch.sub(x.gather(1, mine)[:, :, None], self.rows.T[columns], out=apart).abs_()
+        torch.gt(apart, self.spacing[columns, None] / 2, out=differs)
+        torch.sub(self._ranks(x).gather(1, mine)[:, :, None], self.rank.T[columns], out=ranks).abs_()
+        apart.clamp_(max=4.0)
+        for feature in missing:
             held = self.held.T[columns]
-            features = [feature.mul_(held) for feature in features]
-            features.append((1 - held).expand_as(apart))
-        return torch.cat(features, dim=1)
+            out[:, :3].mul_(held.unsqueeze(1))
+            feature.copy_((1 - held).expand_as(feature))
+        return out.flatten(1, 2)
 
     @torch.no_grad()
     def kernel_cdf(
@@ -112,12 +116,16 @@ class Memory(nn.Module):
     ) -> Float[Tensor, "place remembered edge"]:
         """The cdf, at the edges, of the law around every remembered value."""
         value = self.rows.T[variable][:, :, None].expand(-1, -1, edges.shape[1])
-        alike = lambda t: t[variable][:, None, None].expand(*value.shape, *t.shape[1:])  # noqa: E731
-        share, blur = self.share.softmax(-1), self.blur.exp() + 1e-4
+        share, blur = (self.share[variable].log_softmax(-1) / temperature).softmax(-1), self.blur[variable].exp() + 1e-4
+        alike = lambda t: t[:, None, None].expand(*value.shape, *t.shape[1:])  # noqa: E731
         alone = KernelLaw(
-            alike(self.spacing), torch.ones_like(value).unsqueeze(-1), value.unsqueeze(-1), alike(share), alike(blur)
+            alike(self.spacing[variable]),
+            torch.ones_like(value).unsqueeze(-1),
+            value.unsqueeze(-1),
+            alike(share),
+            alike(blur * temperature),
         )
-        return alone.tempered(temperature).cdf(edges[:, None].expand_as(value))
+        return alone.cdf(edges[:, None].expand_as(value))
 
     @property
     def _has_gaps(self) -> bool:
@@ -141,30 +149,41 @@ class Weighed(NamedTuple):
 class Recall:
     """Some rows in front of a memory. What two questions about them share is computed once, if it is not too large."""
 
-    def __init__(self, memory: Memory, x: Values, given: Mask, own: Int[Tensor, " batch"]) -> None:
+    def __init__(self, memory: Memory, x: Values, given: Mask, own: Int[Tensor, " batch"] | None) -> None:
         self.memory, self.x, self.given, self.own = memory, x, given, own
-        self.columns = given.any(0).nonzero().squeeze(-1)  # what no row knows adds nothing to any distance
-        self.at_once = max(1, NUMBERS_AT_ONCE // (4 * len(memory.rows) * max(1, len(self.columns))))  # rows whose features fit
+        self.columns = worth_comparing(given)
+        self.at_once = max(
+            1, NUMBERS_AT_ONCE // (4 * len(memory.rows) * max(1, self.columns.shape[1]))
+        )  # rows whose features fit
 
     @cached_property
     def features(self) -> Tensor:
         return self.memory.features(self.x, self.columns)
 
+    def all_weights(self, targets: Int[Tensor, " target"]) -> Weighed:
+        """Every remembered row's weight for these variables of all rows."""
+        if len(self.x) <= self.at_once:
+            return self.memory.weigh(self.features, self.given, self.own, targets, self.columns)
+        parts = [self._weigh(rows, targets) for rows in torch.arange(len(self.x), device=self.x.device).split(self.at_once)]
+        return Weighed(*map(torch.cat, zip(*parts, strict=True)))
+
     def weights(self, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Weighed:
-        """Every remembered row's weight for every cell. Cells come sorted by row: all variables of a row share its distances."""
+        """The same of some cells. They come sorted by row: all variables of a row share its distances."""
         targets, column = torch.unique(variable, return_inverse=True)
         if len(self.x) <= self.at_once:
-            weighed = self.memory.weigh(self.features, self.given, self.own, targets, self.columns)
-            return Weighed(*(part[row, column] for part in weighed))
+            return Weighed(*(part[row, column] for part in self.all_weights(targets)))
         rows, place = torch.unique(row, return_inverse=True)
         out = [Weighed(self.x.new_zeros(0, len(self.memory.rows)), self.x.new_zeros(0))]
         bounds = torch.searchsorted(place, torch.arange(0, len(rows) + self.at_once, self.at_once, device=place.device)).tolist()
         for k, some in enumerate(rows.split(self.at_once) if len(rows) else ()):
             cells = slice(bounds[k], bounds[k + 1])
-            features = self.memory.features(self.x[some], self.columns)
-            weighed = self.memory.weigh(features, self.given[some], self.own[some], targets, self.columns)
-            out.append(Weighed(*(part[place[cells] - k * self.at_once, column[cells]] for part in weighed)))
+            out.append(Weighed(*(part[place[cells] - k * self.at_once, column[cells]] for part in self._weigh(some, targets))))
         return Weighed(*map(torch.cat, zip(*out, strict=True)))
+
+    def _weigh(self, rows: Int[Tensor, " some"], targets: Int[Tensor, " target"]) -> Weighed:
+        columns = self.columns if len(self.columns) == 1 else self.columns[rows]
+        own = None if self.own is None else self.own[rows]
+        return self.memory.weigh(self.memory.features(self.x[rows], columns), self.given[rows], own, targets, columns)
 
 
 @final
@@ -191,13 +210,10 @@ class Recalled(Laws):
             law, nearest = self.with_distance((slice(None), places))
             assert isinstance(law, CategoricalLaw)
             return law.pmf(), nearest
-        count = len(self.recall.x)
-        row = torch.arange(count, device=variable.device).repeat_interleave(len(places))
-        weighed = self.recall.weights(row, variable.repeat(count))
+        weighed = self.recall.all_weights(variable)
         each = between(memory.kernel_cdf(variable, edges, temperature))  # (place, remembered, bin)
-        weight = weighed.weight if temperature == 1.0 else (weighed.weight.log() / temperature).softmax(-1)
-        weight = weight.view(count, len(places), -1)
-        return torch.einsum("bpr,prk->bpk", weight, each), weighed.nearest.view(count, len(places))
+        weight = weighed.weight if temperature == 1.0 else F.normalize(weighed.weight.pow(1 / temperature), p=1.0, dim=-1)
+        return torch.einsum("bpr,prk->bpk", weight, each), weighed.nearest
 
     def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:
         """The laws, and how far the nearest remembered row is."""
@@ -223,6 +239,17 @@ def alike(schema: Schema) -> list[list[int]]:
         key = Recorded if isinstance(variable.domain, Recorded) else variable.domain
         groups.setdefault(key, []).append(i)
     return list(groups.values())
+
+
+def worth_comparing(given: Mask) -> Int[Tensor, "#batch column"]:
+    """The columns that some row knows, for all rows alike; or every row its own, where each knows few of them.
+
+    What a row does not know adds nothing to any distance.
+    """
+    together, most = given.any(0).nonzero().T, int(given.sum(-1).max()) if len(given) else 0
+    return (
+        together if 2 * most > together.shape[1] else given.float().sort(dim=-1, descending=True, stable=True).indices[:, :most]
+    )
 
 
 def check_memory(schema: Schema, rows: Values, present: Bool[Tensor, "_ _"]) -> None:

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 
 from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, with_floor
-from .law import Cells, draw_code, take
+from .law import Cells, draw_place, take
 
 
 @final
@@ -46,7 +46,7 @@ class KernelLaw(LatticeLaw):
         return 60 + self.value.abs().amax(-1) + 60 * self.blur.amax(-1)
 
     def sample(self, rng: Generator) -> Cells:
-        which, how = draw_code(self.weight.log(), rng), draw_code(self.share.log(), rng)
+        which, how = draw_place(self.weight, rng), draw_place(self.share, rng)
         u = torch.rand(self.spacing.shape, generator=rng, device=rng.device, dtype=torch.float64).clamp(min=1e-300)
         noise = u.log() - torch.log1p(-u)
         scale = take(torch.cat([torch.zeros_like(self.share[..., :1]), self.blur], dim=-1), how)

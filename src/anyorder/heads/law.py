@@ -106,10 +106,15 @@ class DiscreteLaw(Law):
 
 
 def draw_code(log_pmf: Float[Tensor, "*cells levels"], rng: Generator) -> Int[Tensor, "*cells"]:
+    """A code per cell, from logarithms of what is proportional to its probabilities."""
+    return draw_place(log_pmf.double().softmax(-1), rng)
+
+
+def draw_place(mass: Float[Tensor, "*cells levels"], rng: Generator) -> Int[Tensor, "*cells"]:
     """A code per cell by inverting the cdf in float64: probability 0 is never drawn, a rare code as often as it should be."""
-    table = log_pmf.double().softmax(-1).cumsum(-1)
+    table = mass.cumsum(-1, dtype=torch.float64)
     u = torch.rand(table.shape[:-1], generator=rng, device=rng.device, dtype=torch.float64).to(table.device)
-    return (table / table[..., -1:] <= u.unsqueeze(-1)).sum(-1)
+    return torch.searchsorted(table / table[..., -1:], u.unsqueeze(-1), right=True).squeeze(-1)
 
 
 def take(values: Shaped[Tensor, "*cells components"], index: Int[Tensor, "*cells"]) -> Shaped[Tensor, "*cells"]:

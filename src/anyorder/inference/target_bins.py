@@ -10,8 +10,8 @@ from torch import Generator, Tensor
 from ..conditionals import Conditionals
 from ..heads import DiscreteLaw
 from ..model import Model
-from ..schema import Mask, Values
-from .futures import Bins, Ways, draw_targets
+from ..schema import Mask, Values, levels_of
+from .futures import Bins, Columns, Ways, draw_targets
 from .mutual_information import MOST_BINNED, Estimator, Information, Sets
 
 
@@ -56,7 +56,7 @@ class TargetBins(Estimator):
 
     def _some(self, model: Model, start: "Start", sets: Sets, rng: Generator) -> Information:
         """Of some sets, for every row; nothing where all of a set is known."""
-        outcomes = [self._outcomes(model, start, members, rng) for members in sets]
+        outcomes = self._outcomes(model, start, sets, rng)
         owner = torch.cat([torch.arange(len(start.x)).repeat_interleave(found.weight.shape[1]) for found in outcomes])
         owner = owner.to(start.x.device)
         measured = start.given[owner]
@@ -84,17 +84,28 @@ class TargetBins(Estimator):
                 known[:, target] = measured[:, target] = True
         return total
 
-    def _outcomes(self, model: Model, start: "Start", members: tuple[int, ...], rng: Generator) -> Outcomes:
-        first = start.laws.law(members[0])
-        alone = len(start.targets) == len(members) == 1
-        if alone and isinstance(first, DiscreteLaw) and first.pmf().shape[-1] <= self.draws:
-            weight = first.pmf().to(start.x.dtype)
-            y = start.x.unsqueeze(1).repeat(1, weight.shape[1], 1)
-            y[:, :, members[0]] = torch.arange(weight.shape[1], device=y.device, dtype=y.dtype)
-            return Outcomes(y, weight, drawn=False)
-        wide = first.each(lambda t: t.unsqueeze(1).expand(-1, self.draws, *t.shape[1:]))
-        y = draw_targets(model, start.x, start.given, members, self.draws, rng, wide).y
-        return Outcomes(y, torch.full_like(y[:, :, 0], 1 / self.draws), drawn=True)
+    def _outcomes(self, model: Model, start: "Start", sets: Sets, rng: Generator) -> list[Outcomes]:
+        """Every code of few, draws of all other single variables, drawn together, and draws of larger sets."""
+        levels = [levels_of(variable.domain) for variable in model.schema]
+        counted = [
+            members for members in sets if len(members) == len(start.targets) == 1 and 0 < levels[members[0]] <= self.draws
+        ]
+        alone = [members[0] for members in sets if len(members) == 1 and members not in counted]
+        drawn = Columns.of(start.laws, alone, self.draws, shared=True).sample(rng) if alone else start.x[:, :, None]
+        out = []
+        for members in sets:
+            if members in counted:
+                law = start.laws.law(members[0])
+                assert isinstance(law, DiscreteLaw)
+                codes = torch.arange(levels[members[0]], device=start.x.device, dtype=start.x.dtype)
+                out.append(Outcomes(start.with_value(members[0], codes.expand(len(start.x), -1)), law.pmf(), drawn=False))
+                continue
+            if len(members) == 1:
+                y = start.with_value(members[0], drawn[:, :, alone.index(members[0])])
+            else:
+                y = draw_targets(model, start.x, start.given, members, self.draws, rng).y
+            out.append(Outcomes(y, torch.full_like(y[:, :, 0], 1 / self.draws), drawn=True))
+        return out
 
 
 @final
@@ -113,3 +124,9 @@ class Start:
         x = torch.where(given, x, 0.0)
         laws = model(x, given)
         return cls(x, given, targets, laws, Bins.of(model.schema, laws, targets[:1], ways=1))
+
+    def with_value(self, variable: int, value: Float[Tensor, "row way"]) -> Ways:
+        """The rows, with these values of one variable where it is not known."""
+        y = self.x.unsqueeze(1).repeat(1, value.shape[1], 1)
+        y[:, :, variable] = torch.where(self.given[:, variable, None], y[:, :, variable], value.to(y.dtype))
+        return y
