@@ -1,11 +1,10 @@
 """How long a decision takes: one record, and a thousand, with twenty candidates; ours next to MIWAE's histogram."""
 
-import time
-
 import numpy as np
 import pandas as pd
 import torch
 from acquisition_methods import LatentChooser, Problem
+from timing import take_turns
 
 from anyorder import AnyOrder, seeded
 from anyorder.inference import Policy, TargetBins, choose, one_by_one
@@ -38,11 +37,5 @@ def print_speed() -> None:
 
     print("| records | anyorder, s | MIWAE, s |\n|---|---|---|")
     for count, rounds in ((1, 7), (RECORDS, 1)):
-        times = [sorted(timed(call, count) for _ in range(rounds))[rounds // 2] for call in (ours, theirs)]
+        times = take_turns(lambda count=count: ours(count), lambda count=count: theirs(count), rounds=rounds)  # type: ignore[misc]
         print(f"| {count} | {times[0]:.3f} | {times[1]:.3f} |", flush=True)
-
-
-def timed(call, count: int) -> float:  # type: ignore[no-untyped-def]
-    start = time.perf_counter()
-    call(count)
-    return time.perf_counter() - start

@@ -176,3 +176,10 @@ def test_models_that_do_not_belong_together_are_refused():
         Blend(two)
     with pytest.raises(InputError, match="same schema"):
         Blend([memory_of(), Memory(Schema.of(a=Category(2)), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))])
+
+
+def test_a_context_needs_a_memory():
+    x, present = rows_of(3)
+    blend = Blend([boosted_of(), boosted_of(1)])
+    with pytest.raises(InputError, match="there is none in this blend"):
+        blend(x, present, torch.zeros(3, 1, dtype=torch.long))

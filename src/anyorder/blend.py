@@ -58,6 +58,8 @@ class Blend(nn.Module):
         return self.weight.dtype
 
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
+        if context is not None and not any(isinstance(model, Memory) for model in self.members()):
+            raise InputError("`context` numbers the rows of a memory, and there is none in this blend. Leave it out.")
         every = [model(x, given, context if isinstance(model, Memory) else None).parts for model in self.members()]
         known = given.sum(-1) / len(self.schema)
         return Conditionals([Mixed(parts[0].index, self, parts, known) for parts in zip(*every, strict=True)])
@@ -121,7 +123,8 @@ class Mixed(Laws):
 
     def each_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
         """The laws by each model, and what their weights depend on."""
-        known = self.known[:, None].expand(-1, len(self.index))[cells]
+        row, variable = self.cells_at(cells, len(self.known))
+        known = self.known[row]
         laws, nearest = list[Law](), torch.zeros_like(known)
         for part in self.parts:
             if isinstance(part, Recalled):
@@ -129,4 +132,4 @@ class Mixed(Laws):
             else:
                 law = part.at(cells)
             laws.append(sharpened(law, self.blend.temperature.item()))
-        return laws, Circumstances(self.index.expand(len(self.known), -1)[cells], known, nearest)
+        return laws, Circumstances(variable, known, nearest)

@@ -11,7 +11,7 @@ from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import CategoricalLaw, Law, RecordedLaw
 from .memory import alike
-from .schema import Mask, Recorded, Schema, Values, levels_of
+from .schema import Mask, Recorded, Schema, Values, levels_of, spacing_of
 
 LEAST_SCALE = 1e-4
 SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
@@ -67,8 +67,7 @@ class Boosted(nn.Module):
         for name, tensor in trees._asdict().items():
             self.register_buffer(name, tensor)
         self.register_buffer("frequency", frequency)
-        spacing = [v.domain.spacing if isinstance(v.domain, Recorded) else 1.0 for v in schema]
-        self.register_buffer("spacing", torch.tensor(spacing), persistent=False)
+        self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
         place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
         self.register_buffer("place", place, persistent=False)  # of a number among the numbers
         count = len(trees.base)
@@ -132,8 +131,7 @@ class Guessed(Laws):
     seen: Float[Tensor, "batch variable"]
 
     def at(self, cells: Some) -> Law:
-        row = torch.arange(len(self.seen), device=self.index.device)[:, None].expand(-1, len(self.index))[cells]
-        variable = self.index.expand(len(self.seen), -1)[cells]
+        row, variable = self.cells_at(cells, len(self.seen))
         domain = self.model.schema.variables[int(self.index[0])].domain
         if not isinstance(domain, Recorded):
             return CategoricalLaw(self.model.frequency[variable][..., : levels_of(domain)].log())

@@ -25,6 +25,11 @@ class Laws(ABC):
     def at(self, cells: Some) -> Law:
         """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many."""
 
+    def cells_at(self, cells: Some, rows: int) -> tuple[Int[Tensor, "*cells"], Int[Tensor, "*cells"]]:
+        """The row and the variable of each of these cells."""
+        row = torch.arange(rows, device=self.index.device)[:, None].expand(-1, len(self.index))
+        return row[cells], self.index.expand(rows, -1)[cells]
+
     def masses(
         self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
     ) -> Float[Tensor, "batch place bin"]:

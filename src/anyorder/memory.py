@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from .conditionals import Conditionals, Laws, Some, between
 from .errors import InputError
 from .heads import CategoricalLaw, KernelLaw, Law
-from .schema import Mask, Real, Recorded, Schema, Values, levels_of
+from .schema import Mask, Real, Recorded, Schema, Values, levels_of, spacing_of
 
 NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
 UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
@@ -49,8 +49,7 @@ class Memory(nn.Module):
             "ordered", torch.where(present, rows, torch.inf).float().T.sort(-1).values.contiguous(), persistent=False
         )
         self.register_buffer("rank", self._ranks(self.rows), persistent=False)
-        spacing = [v.domain.spacing if isinstance(v.domain, Recorded) else 1.0 for v in schema]
-        self.register_buffer("spacing", torch.tensor(spacing), persistent=False)
+        self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
         self.metric = nn.Parameter(torch.full((width, 4, width), -1.0))  # (target, feature, known)
         self.sharpness = nn.Parameter(torch.zeros(width, width + 1))  # (target, number known), as a logarithm
         self.share = nn.Parameter(torch.zeros(width, 1 + len(BLURS)))
@@ -217,9 +216,8 @@ class Recalled(Laws):
 
     def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:
         """The laws, and how far the nearest remembered row is."""
-        memory, count = self.recall.memory, len(self.recall.x)
-        row = torch.arange(count, device=self.index.device)[:, None].expand(-1, len(self.index))[cells]
-        variable = self.index.expand(count, -1)[cells]
+        memory = self.recall.memory
+        row, variable = self.cells_at(cells, len(self.recall.x))
         weighed = self.recall.weights(row.flatten(), variable.flatten())
         weight, nearest = weighed.weight.view(*row.shape, len(memory.rows)), weighed.nearest.view(row.shape)
         value = memory.rows.T[variable]

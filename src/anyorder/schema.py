@@ -78,6 +78,11 @@ def levels_of(domain: Domain) -> int:
     return domain.levels if isinstance(domain, Category | Ordinal) else 0
 
 
+def spacing_of(domain: Domain) -> float:
+    """How far apart the values of a variable lie; 1 for codes."""
+    return domain.spacing if isinstance(domain, Recorded) else 1.0
+
+
 DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Recorded)}
 
 

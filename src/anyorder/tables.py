@@ -61,7 +61,8 @@ def fit_table(
         if early.jobs:
             kept_back = KeptBack(x[held], present[held], ardm())
             models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng))
-        model = weighed(models, x[held], present[held], place_among(held, kept), rng)
+        own = place_among(held, kept) if memory is not None else None
+        model = weighed(models, x[held], present[held], own, rng)
         for member in members_of(model):
             if isinstance(member, Boosted):
                 member.plant(late.grown())  # from all rows
@@ -73,6 +74,7 @@ def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, 
     blend = Blend(models)
     fit_weights(blend, x, present, ardm(), own, rng)
     model = worth_keeping(blend)
+    own = own if any(isinstance(member, Memory) for member in members_of(model)) else None
     if isinstance(model, Blend) and any(isinstance(variable.domain, Recorded) for variable in model.schema):
         fit_temperature(model, x, present, ardm(), own, rng)
     return model

@@ -63,6 +63,14 @@ def test_mass_sums_to_one_and_cdf_is_its_running_sum(domain, seed, make):
 
 @pytest.mark.parametrize("make", MAKERS)
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_cdf_at_several_places_is_that_at_each(domain, make):
+    law, places = make(domain, (2, 3)), torch.linspace(-2, 4, 5, dtype=torch.float64).expand(2, 3, 5)
+    wanted = torch.stack([law.cdf(place) for place in places.unbind(-1)], dim=-1)
+    torch.testing.assert_close(law.cdfs(places), wanted)
+
+
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 @pytest.mark.parametrize("q", [0.001, 0.2, 0.5, 0.9, 0.999])
 def test_quantile_is_the_smallest_lattice_point_whose_cdf_reaches_q(domain, q, make):
     law = make(domain, (5,))

@@ -60,6 +60,13 @@ def test_probabilities_sum_to_one_and_agree_with_the_table(head, scale):
     torch.testing.assert_close(law.entropy(), -(each.exp() * each).sum(-1))
 
 
+@pytest.mark.parametrize("head", ALL, ids=repr)
+def test_a_cdf_at_several_places_is_that_at_each(head):
+    law, places = head(params_of(head, (2, 3))), torch.linspace(-2, 4, 5, dtype=torch.float64).expand(2, 3, 5)
+    wanted = torch.stack([law.cdf(place) for place in places.unbind(-1)], dim=-1)
+    torch.testing.assert_close(law.cdfs(places), wanted)
+
+
 @pytest.mark.parametrize("head", CONTINUOUS, ids=repr)
 def test_densities_integrate_to_one_and_cdf_is_the_integral(head):
     law = head(params_of(head, (), seed=1))

@@ -12,6 +12,7 @@ from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
 from ..boosting import Boosted, Trees
+from ..memory import UNSEEN
 from ..schema import Mask, Recorded, Schema, Values, levels_of
 from .background import Background
 from .edges import EdgeSampler
@@ -20,7 +21,6 @@ TREES, DEPTH = 200, 6
 GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every copy of the rows
 MOST_ROWS = 32_768  # to grow a tree on, copies included
 QUESTIONS, STEPS = 1024, 150
-UNSEEN = 1e-3  # share of all codes alike
 LARGEST = np.finfo(np.float32).max
 
 
