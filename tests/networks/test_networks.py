@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
-from anyorder.networks import NETWORKS, ResMLP
+from anyorder.networks import NETWORKS, ResMLP, UNet
 from anyorder.networks.inputs import Inputs
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real())
@@ -17,10 +17,39 @@ def rows(count=16):
     return torch.where(LEVELS > 1, (x * LEVELS).floor(), x), torch.rand(count, 5, generator=rng) < 0.5
 
 
-@pytest.mark.parametrize("network", NETWORKS.values())
-def test_gradient_reaches_every_parameter(network):
-    net = network(SCHEMA, 7, width=16, depth=2, context=(3, 4))
-    x, given = rows(64)
+PIXELS = Schema.repeat(Ordinal(4), 5 * 3 * 3)  # sides that are no multiples of two
+
+
+def pixels(count=16):
+    rng = seeded()
+    return torch.randint(4, (count, 45), generator=rng).float(), torch.rand(count, 45, generator=rng) < 0.5
+
+
+def resmlp(context=()):
+    return ResMLP(SCHEMA, 7, width=16, depth=2, context=context)
+
+
+def unet(context=()):
+    net = UNet(PIXELS, 2 * 45, shape=(5, 3, 3), widths=(8, 12, 16), depth=1, context=context)
+    with torch.no_grad():
+        for parameter in net.parameters():
+            if parameter.ndim == 4 and not parameter.any():  # what begins at zero blocks all before it
+                parameter += 0.1 * torch.randn(parameter.shape, generator=seeded(1))
+    return net
+
+
+MAKERS = [(resmlp, rows), (unet, pixels)]
+every_network = pytest.mark.parametrize(("make", "data"), MAKERS, ids=["resmlp", "unet"])
+
+
+def test_every_network_is_tested():
+    assert {type(make()) for make, _ in MAKERS} == set(NETWORKS.values())
+
+
+@every_network
+def test_gradient_reaches_every_parameter(make, data):
+    net = make((3, 4))
+    x, given = data(64)
     rng = seeded()
     context = torch.stack([torch.randint(0, n, (64,), generator=rng) for n in (3, 4)], dim=-1)
     net(x, given, context).pow(2).sum().backward()
@@ -29,30 +58,61 @@ def test_gradient_reaches_every_parameter(network):
         assert parameter.grad.abs().sum() > 0, name
 
 
-@pytest.mark.parametrize("network", NETWORKS.values())
-def test_rows_do_not_see_each_other(network):
-    net = network(SCHEMA, 7, width=16, depth=2).eval()
-    x, given = rows()
+@every_network
+def test_rows_do_not_see_each_other(make, data):
+    net = make().eval()
+    x, given = data()
     with torch.no_grad():
-        torch.testing.assert_close(net(x, given)[3:5], net(x[3:5], given[3:5]))
+        torch.testing.assert_close(net(x, given)[3:5], net(x[3:5], given[3:5]), atol=1e-5, rtol=1e-5)
 
 
-@pytest.mark.parametrize("network", NETWORKS.values())
-def test_zero_and_hidden_look_different(network):
-    net = network(SCHEMA, 7, width=16, depth=1)
-    x = torch.zeros(1, 5)
-    known, hidden = torch.ones(1, 5, dtype=torch.bool), torch.zeros(1, 5, dtype=torch.bool)
+@every_network
+def test_zero_and_hidden_look_different(make, data):
+    net = make()
+    x, given = data(1)
+    x = torch.zeros_like(x)
     with torch.no_grad():
-        assert not torch.allclose(net(x, known), net(x, hidden))
+        assert not torch.allclose(net(x, torch.ones_like(given)), net(x, torch.zeros_like(given)))
 
 
-@pytest.mark.parametrize("network", NETWORKS.values())
-def test_an_unknown_context_is_the_same_as_none(network):
-    net = network(SCHEMA, 7, width=16, depth=1, context=(3,))
-    x, given = rows(2)
+@every_network
+def test_an_unknown_context_is_the_same_as_none(make, data):
+    net = make((3,))
+    x, given = data(2)
     with torch.no_grad():
-        assert torch.equal(net(x, given), net(x, given, torch.full((2, 1), -1)))
-        assert not torch.equal(net(x, given), net(x, given, torch.zeros(2, 1, dtype=torch.long)))
+        torch.testing.assert_close(net(x, given), net(x, given, torch.full((2, 1), -1)))
+        assert not torch.allclose(net(x, given), net(x, given, torch.zeros(2, 1, dtype=torch.long)))
+
+
+@torch.no_grad()
+def test_a_unet_answers_where_it_is_told():
+    """What changes at one pixel moves the numbers around it, and hardly those far away."""
+    net = UNet(Schema.repeat(Ordinal(2), 1024), 1024, shape=(32, 32, 1), widths=(8,), depth=1)
+    x, known = torch.zeros(1, 1024), torch.ones(1, 1024, dtype=torch.bool)
+    change = x.clone()
+    change[0, 5 * 32 + 20] = 1.0
+    moved = (net(change, known) - net(x, known)).view(32, 32) != 0
+    row, column = moved.nonzero().unbind(-1)
+    assert row.float().mean() == 5  # around the pixel, in rows and in columns
+    assert column.float().mean() == 20
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"shape": (5, 3)}, "expected \\(height, width, channels\\)"),
+        ({"shape": (5, 4, 3)}, "for 45 variables"),
+        ({"outputs": 46}, "expected a multiple of 15 places"),
+        ({"widths": ()}, "expected 1 to 8 widths"),
+        ({"depth": -1}, "0 to 100 blocks"),
+        ({"context": (0,)}, "at most 16 columns"),
+        ({"schema": Schema.repeat(Real(), 45)}, "same number of levels"),
+    ],
+)
+def test_sizes_of_a_unet_are_checked(change, message):
+    sizes = {"schema": PIXELS, "outputs": 45, "shape": (5, 3, 3), "widths": (4, 4), "depth": 1, "context": ()} | change
+    with pytest.raises(InputError, match=message):
+        UNet(**sizes)
 
 
 def test_inputs_are_scaled_or_one_hot_and_zero_where_hidden():

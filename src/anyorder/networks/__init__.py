@@ -2,7 +2,8 @@
 
 from .network import Network
 from .resmlp import ResMLP
+from .unet import UNet
 
-NETWORKS = {network.kind: network for network in (ResMLP,)}
+NETWORKS: dict[str, type[ResMLP] | type[UNet]] = {network.kind: network for network in (ResMLP, UNet)}
 
-__all__ = ["NETWORKS", "Network", "ResMLP"]
+__all__ = ["NETWORKS", "Network", "ResMLP", "UNet"]
