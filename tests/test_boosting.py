@@ -11,7 +11,19 @@ from anyorder import Category, InputError, Recorded, Schema, load_model, save_mo
 from anyorder.boosting import Boosted, Trees
 from anyorder.errors import FormatError
 from anyorder.training import ardm
-from anyorder.training.boosting import DEPTH, TREES, KeptBack, Table, below, fit_boosted, frequencies, grow, grow_one
+from anyorder.training.boosting import (
+    DEPTH,
+    FOR_GAPS,
+    FOR_WHOLE_ROWS,
+    TREES,
+    KeptBack,
+    Table,
+    below,
+    fit_boosted,
+    frequencies,
+    grow,
+    grow_one,
+)
 
 SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01))
 NOISE = 0.1
@@ -35,23 +47,24 @@ def fitted():
     )
 
 
-def test_our_trees_say_what_scikit_learns_say():
+@pytest.mark.parametrize("settings", [FOR_GAPS, FOR_WHOLE_ROWS])
+def test_our_trees_say_what_scikit_learns_say(settings):
     rng = np.random.default_rng(0)
     inputs = rng.normal(size=(500, 4)).astype(np.float32).astype(np.float64)
     values = inputs[:, 0] * (inputs[:, 1] > 0) + 0.3 * inputs[:, 2] ** 2
     inputs[rng.random(inputs.shape) < 0.2] = np.nan
     inputs[:, 3] = np.nan
     trees = Trees.empty(3, TREES, DEPTH)
-    grow_one(Trees(*(tensor[1] for tensor in trees)), Table(inputs, values), seed=5)
-    theirs = HistGradientBoostingRegressor(max_iter=TREES, max_depth=DEPTH, early_stopping=False, random_state=5)
+    grow_one(trees.of(1), Table(inputs, values), settings, seed=5)
+    theirs = HistGradientBoostingRegressor(max_iter=TREES, max_depth=DEPTH, early_stopping=False, random_state=5, **settings)
     theirs.fit(np.where(np.isnan(inputs).all(0), 0.0, inputs), values)
     model = Boosted(SCHEMA, trees, torch.ones(4, 3) / 3)
     new = rng.normal(size=(300, 4)).astype(np.float32)
     new[rng.random(new.shape) < 0.3] = np.nan
     new[:, 3] = 0
     wanted = torch.tensor(theirs.predict(new.astype(np.float64))).float()
-    torch.testing.assert_close(model.guess(torch.tensor(new), torch.full((300,), 2)), wanted, atol=1e-5, rtol=1e-5)
-    assert (model.guess(torch.tensor(new), torch.full((300,), 3)) == 0).all()  # of which no trees were grown
+    torch.testing.assert_close(model.guess(torch.tensor(new), torch.full((300,), 1)), wanted, atol=1e-5, rtol=1e-5)
+    assert (model.guess(torch.tensor(new), torch.full((300,), 2)) == 0).all()  # of which no trees were grown
 
 
 def test_values_at_a_threshold_go_the_same_way_in_float32():
@@ -66,7 +79,7 @@ def test_values_at_a_threshold_go_the_same_way_in_float32():
 def test_a_law_is_the_mixture_of_the_docstring(fitted):
     x, _ = rows_of(5, seed=2)
     given = torch.tensor([True, True, False, False]).expand(5, -1)
-    guess = fitted.guess(torch.where(given, x, torch.nan), torch.full((5,), 3))
+    guess = fitted.guess(torch.where(given, x, torch.nan), torch.full((5,), 2))
     level, hidden, few, larger = fitted.scale[2].unbind(-1)  # of the third number; one of four variables is hidden beside it
     share = (fitted.share[2] @ torch.tensor([1.0, 1 / 4, 1 / 2])).softmax(-1)
     sigma = (level + hidden / 4 + few / 2 + larger * guess[:, None]).exp() + 1e-4
@@ -105,6 +118,31 @@ def test_hidden_values_and_the_target_itself_are_not_looked_at(fitted):
     torch.testing.assert_close(fitted(x, told).mean()[:, 3], fitted(x, own).mean()[:, 3])
 
 
+@torch.no_grad()
+def test_whole_rows_have_trees_of_their_own(fitted):
+    x, present = rows_of(50, seed=4)
+    target, hidden = torch.full((50,), 3), torch.zeros(50, dtype=torch.long)
+    everything = present & (torch.arange(4) < 3)
+    seen = torch.where(everything, x, torch.nan)
+    assert (fitted.set_of(target, hidden) == 5).all()
+    assert (fitted.set_of(target, hidden + 1) == 2).all()
+    wanted = fitted.around(fitted.guess(seen, hidden + 5), hidden, hidden + 5, target)
+    torch.testing.assert_close(fitted(x, everything).law(3).log_prob(x[:, 3]), wanted.log_prob(x[:, 3]))
+    everything[:, 2] = False
+    seen = torch.where(everything, x, torch.nan)
+    wanted = fitted.around(fitted.guess(seen, hidden + 2), hidden + 1, hidden + 2, target)
+    torch.testing.assert_close(fitted(x, everything).law(3).log_prob(x[:, 3]), wanted.log_prob(x[:, 3]))
+
+
+def test_where_few_rows_are_whole_there_is_one_set_of_trees():
+    x, present = rows_of(300)
+    present[:, 0] = torch.arange(300) % 3 == 0
+    trees = grow(SCHEMA, x, present, seeded(0), count=5)
+    for tensor in trees:
+        assert torch.equal(tensor[4:], tensor[1:3])  # of b and y; of a itself all other columns are known
+    assert not torch.equal(trees.value[3], trees.value[0])
+
+
 def test_codes_have_their_marginal_law():
     x, present = rows_of(300)
     present[:100, 1] = False
@@ -130,11 +168,11 @@ def test_trees_that_cannot_be_walked_are_refused(tmp_path, fitted):
     trees = Trees.empty(3, 2, 2)
     frequency = torch.ones(4, 3) / 3
     for wrong, match in (
-        (trees._replace(feature=torch.full((3, 2, 3), 5.0)), "does not exist; expected 1 to 4"),
-        (trees._replace(feature=torch.full((3, 2, 3), 0.5)), "does not exist"),
-        (trees._replace(value=torch.full((3, 2, 4), torch.nan)), "not finite"),
-        (trees._replace(value=torch.zeros(3, 2, 3)), "one leaf more than nodes"),
-        (Trees.empty(2, 2, 2), "each of 3 numbers"),
+        (trees._replace(feature=torch.full((6, 2, 3), 5.0)), "does not exist; expected 1 to 4"),
+        (trees._replace(feature=torch.full((6, 2, 3), 0.5)), "does not exist"),
+        (trees._replace(value=torch.full((6, 2, 4), torch.nan)), "not finite"),
+        (trees._replace(value=torch.zeros(6, 2, 3)), "one leaf more than nodes"),
+        (Trees.empty(2, 2, 2), "2 sets of 3 numbers"),
     ):
         with pytest.raises(InputError, match=match):
             Boosted(SCHEMA, wrong, frequency)

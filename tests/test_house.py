@@ -40,8 +40,10 @@ MAY_KNOW = {
     "evidence": {"data", "inference", "model", "errors"},
     "measuring": {"data", "inference", "model", "schema", "errors"},
     "tables": {"training", "blend", "boosting", "memory", "model", "heads", "schema"},
+    "images": {"training", "inference", "data", "blend", "model", "networks", "heads", "subsets", "schema", "errors"},
     "rivals": {"conditionals", "networks", "heads", "subsets", "schema", "errors"},
     "estimator": {
+        "images",
         "answers",
         "evidence",
         "measuring",

@@ -19,24 +19,31 @@ PLACES_AT_ONCE = 2**19  # of (cell, tree) pairs on their way down: 4 MB
 
 
 class Trees(NamedTuple):
-    """For every number so many trees, all of one depth: node k has the children 2k + 1 and 2k + 2, and leaves follow nodes.
+    """So many trees in every set, all of one depth: node k has the children 2k + 1 and 2k + 2, and leaves follow nodes.
+
+    Every number has two sets of trees, one for rows with gaps and one for rows of which all else is known: first those for
+    gaps of all numbers, then those for whole rows.
 
     A node looks at a variable, and goes left if its value is not above the threshold. If the value is not known, the sign
     decides: variable v is written v + 1 where a gap goes left, and -(v + 1) where it goes right.
     """
 
-    feature: Float[Tensor, "number tree node"]
-    threshold: Float[Tensor, "number tree node"]
-    value: Float[Tensor, "number tree leaf"]
-    base: Float[Tensor, " number"]  # to which the leaves are added
+    feature: Float[Tensor, "set tree node"]
+    threshold: Float[Tensor, "set tree node"]
+    value: Float[Tensor, "set tree leaf"]
+    base: Float[Tensor, " set"]  # to which the leaves are added
 
     @classmethod
     def empty(cls, numbers: int, trees: int, depth: int) -> "Trees":
         """Trees that guess 0: all goes left."""
-        nodes = 2**depth - 1
-        shape = (numbers, trees, nodes)
+        nodes, sets = 2**depth - 1, 2 * numbers
+        shape = (sets, trees, nodes)
         nowhere = torch.full(shape, torch.finfo(torch.float32).max)
-        return cls(torch.ones(shape), nowhere, torch.zeros(numbers, trees, nodes + 1), torch.zeros(numbers))
+        return cls(torch.ones(shape), nowhere, torch.zeros(sets, trees, nodes + 1), torch.zeros(sets))
+
+    def of(self, place: int) -> "Trees":
+        """One set, as views."""
+        return Trees(*(tensor[place] for tensor in self))
 
 
 @final
@@ -47,7 +54,8 @@ class Boosted(nn.Module):
         \log \sigma_k = a_{ik} + b_{ik} \frac{h}{D} + \frac{c_{ik}}{1 + h} + d_{ik} m
 
     integrated over what a value was rounded from, with h the number of other variables that are hidden; and the share of each
-    depends on h in the same way. Codes have their marginal law: in a blend, other models know them better.
+    depends on h in the same way. Where h is 0, trees and widths are others, made for that question alone. Codes have their
+    marginal law: in a blend, other models know them better.
     """
 
     feature: Tensor
@@ -89,18 +97,27 @@ class Boosted(nn.Module):
         for name, tensor in trees._asdict().items():
             self.get_buffer(name).copy_(tensor)
 
+    def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> RecordedLaw:
+        """Of one number in every row; what is not known is NaN, and the target itself is never looked at."""
+        hidden = seen.isnan().sum(-1) - seen.gather(1, target[:, None]).isnan().squeeze(1).long()
+        which = self.set_of(target, hidden)
+        return self.around(self.guess(seen, which), hidden, which, target)
+
+    def set_of(self, target: Int[Tensor, " cell"], hidden: Int[Tensor, " cell"]) -> Int[Tensor, " cell"]:
+        """Which trees guess a number when so many of the other variables are hidden."""
+        return self.place[target] + len(self.base) // 2 * (hidden == 0)
+
     @torch.no_grad()
-    def guess(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
-        """The sum of the target's trees; what is not known is NaN, and the target itself is never looked at."""
+    def guess(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """The sum of a set of trees."""
         trees = self.value.shape[1]
-        parts = [self._sum(seen[c], target[c]) for c in torch.arange(len(target)).split(max(1, PLACES_AT_ONCE // trees))]
+        parts = [self._sum(seen[c], which[c]) for c in torch.arange(len(which)).split(max(1, PLACES_AT_ONCE // trees))]
         return torch.cat(parts) if parts else seen.new_zeros(0)
 
-    def _sum(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+    def _sum(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
         """All trees of all cells go down together, a level at a time."""
         _, trees, nodes = self.feature.shape
-        number = self.place[target]
-        tree = number[:, None] * trees + torch.arange(trees, device=target.device)
+        tree = which[:, None] * trees + torch.arange(trees, device=which.device)
         node = torch.zeros_like(tree)
         feature, threshold = self.feature.flatten(), self.threshold.flatten()
         for _ in range(self.depth):
@@ -110,14 +127,20 @@ class Boosted(nn.Module):
             left = torch.where(value.isnan(), signed > 0, value <= threshold[here])
             node = 2 * node + 2 - left.long()
         leaf = tree * (nodes + 1) + node - nodes
-        return self.base[number] + self.value.flatten()[leaf].sum(-1)
+        return self.base[which] + self.value.flatten()[leaf].sum(-1)
 
-    def around(self, guess: Float[Tensor, " cell"], hidden: Int[Tensor, " cell"], target: Int[Tensor, " cell"]) -> RecordedLaw:
-        """The law around a guess, made when so many of the other variables were hidden."""
-        number, one = self.place[target], torch.ones_like(guess)
+    def around(
+        self,
+        guess: Float[Tensor, " cell"],
+        hidden: Int[Tensor, " cell"],
+        which: Int[Tensor, " cell"],
+        target: Int[Tensor, " cell"],
+    ) -> RecordedLaw:
+        """The law around a guess, made by a set of trees when so many of the other variables were hidden."""
+        one = torch.ones_like(guess)
         circumstances = torch.stack([one, hidden / len(self.schema), 1 / (1 + hidden), guess], dim=-1).unsqueeze(-1)
-        sigma = (self.scale[number] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
-        share = (self.share[number] @ circumstances[:, :3]).squeeze(-1)
+        sigma = (self.scale[which] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
+        share = (self.share[which] @ circumstances[:, :3]).squeeze(-1)
         mu, none = guess.unsqueeze(-1).expand_as(sigma), guess.new_zeros(len(guess), 0)
         return RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
 
@@ -136,9 +159,7 @@ class Guessed(Laws):
         if not isinstance(domain, Recorded):
             return CategoricalLaw(self.model.frequency[variable][..., : levels_of(domain)].log())
         flat = variable.flatten()
-        seen = self.seen[row.flatten()]
-        hidden = seen.isnan().sum(-1) - seen.gather(1, flat[:, None]).isnan().squeeze(1).long()
-        law = self.model.around(self.model.guess(seen, flat), hidden, flat)
+        law = self.model.law(self.seen[row.flatten()], flat)
         return law.each(lambda t: t.unflatten(0, variable.shape) if variable.ndim else t.squeeze(0))
 
 
@@ -146,12 +167,13 @@ def check_trees(schema: Schema, trees: Trees) -> None:
     """Trees from a file may be anything; what passes can be walked down."""
     numbers = sum(isinstance(variable.domain, Recorded) for variable in schema)
     _, count, nodes = trees.feature.shape
-    shapes = [(numbers, count, nodes), (numbers, count, nodes), (numbers, count, nodes + 1), (numbers,)]
+    sets = 2 * numbers
+    shapes = [(sets, count, nodes), (sets, count, nodes), (sets, count, nodes + 1), (sets,)]
     found = [tuple(tensor.shape) for tensor in trees]
     if not numbers or found != shapes or nodes & (nodes + 1):
         raise InputError(
-            f"The trees have the shapes {found}; expected (number, tree, node) twice, one leaf more than nodes, a power of 2, "
-            f"and a base for each of {numbers} numbers."
+            f"The trees have the shapes {found}; expected (set, tree, node) twice, one leaf more than nodes, a power of 2, "
+            f"and a base for each of 2 sets of {numbers} numbers."
         )
     looked_at = trees.feature.abs()
     if not ((looked_at == looked_at.round()) & (looked_at >= 1) & (looked_at <= len(schema))).all():

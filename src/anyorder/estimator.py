@@ -1,7 +1,7 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -14,13 +14,24 @@ from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
 from .blend import WORDS, members_of
-from .data import TableEncoder
+from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.table import as_frame
 from .errors import FormatError, InputError
 from .evidence import only_values, read_evidence, rows_within, weighted_rows
 from .heads import DiscreteLaw
-from .inference import fixed_orders, mixture_log_prob, path_terms, sample, seeded
+from .images import ImageModel, ImageVerbs, fit_image_array
+from .inference import (
+    best_guess,
+    drawn_together,
+    fixed_orders,
+    interval,
+    leave_one_out,
+    mixture_log_prob,
+    path_terms,
+    sample,
+    seeded,
+)
 from .measuring import Acquired, Asked, Request, acquired, frame_like, next_best, policy_of, told_by
 from .memory import Memory
 from .subsets import CanonicalOrder, Question, ask
@@ -32,8 +43,8 @@ ROWS_PER_CALL = 512
 
 
 @final
-class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """One model of a table; then any question about it.
+class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """One model of a table, or of images; then any question about it.
 
     Parameters
     ----------
@@ -66,9 +77,12 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.device = device
 
     def fit(self, X: Frame, y: Any = None) -> "AnyOrder":
-        """Learn the table as it is: gaps, categories, dates, integers."""
+        """Learn the table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any."""
         if not self.effort > 0 or self.orders < 1:
             raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
+        if looks_like_images(X):
+            self.images_ = fit_image_array(X, y, self.effort, self.random_state, self.device, self.callback)
+            return self
         encoder = TableEncoder.learn(X, self.kinds)
         x, present = encoder.encode(X)
         fitted = fit_table(
@@ -78,7 +92,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.n_features_in_ = len(encoder.names)
         self.feature_names_in_ = np.array(encoder.names, dtype=object)
         self.like_ = X[:0] if isinstance(X, np.ndarray) else as_frame(X).head(0).to_native()
-        self.model_, self.history_ = fitted.model.cpu(), fitted.history
+        self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
         self.about_ = {"rows": len(x), "effort": self.effort}
         return self
 
@@ -95,7 +109,12 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return [WORDS[type(member)] for member in members_of(self.model_)]
 
     def score_samples(self, X: Frame, target: Iterable[str] | None = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
-        """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised."""
+        """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.
+
+        Of images: log p(target | rest), with `target` a mask of pixels; of whole images without.
+        """
+        if self.of_images_:
+            return self.image_model_.score_samples(X, target, self.orders)
         x, present = self._encode(X)
         question = ask(self.schema_, present, target, given)
         return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy()
@@ -107,20 +126,14 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def transform(self, X: Frame) -> Frame:
         """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row."""
         x, present = self._encode(X)
-        return self.encoder_.fill(X, self._best_guess(x, present), ~present)
+        return self.encoder_.fill(X, best_guess(self.model_, x, present), ~present)
 
     def impute(self, X: Frame, draws: int = 20) -> list[Frame]:
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
         if draws < 1:
             raise InputError(f"impute got draws={draws}; expected at least 1.")
         x, present = self._encode(X)
-        filled = x.repeat(draws, 1, 1)  # (draw, row, variable)
-        holes = (~present).any(-1).nonzero().squeeze(-1)
-        rng = seeded(self.random_state)
-        for rows in holes.split(max(1, ROWS_PER_CALL // draws)):
-            known = present[rows].repeat(draws, 1)
-            drawn = sample(self.model_, x[rows].repeat(draws, 1), Question(known, ~known), rng)
-            filled[:, rows] = drawn.unflatten(0, (draws, len(rows)))
+        filled = drawn_together(self.model_, x, present, draws, seeded(self.random_state))
         return [self.encoder_.fill(X, one, ~present) for one in filled]
 
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
@@ -132,19 +145,18 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InputError(f"intervals got level={level}; expected a number between 0 and 1, such as 0.9.")
         x, present = self._encode(X)
         numbers = torch.tensor([isinstance(column, NumberColumn) for column in self.encoder_.columns])
-        ends = [torch.empty_like(x), torch.empty_like(x)]
-        for rows in gaps_in_chunks(present):
-            cells = ~present[rows] & numbers
-            with torch.no_grad():
-                laws = self.model_(x[rows], present[rows])
-                for end, q in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
-                    end[rows] = laws.quantile(torch.full(cells.shape, q), at=cells)
+        ends = interval(self.model_, x, present, level, numbers)
         low, high = (self.encoder_.fill(X, end, ~present & numbers) for end in ends)
         return low, high
 
-    def sample(self, n: int = 1, given: Mapping[str, Any] | None = None) -> Frame:
-        """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in."""
-        check_is_fitted(self)
+    def sample(self, n: int = 1, given: Mapping[str, Any] | None = None, **how: Any) -> Frame:
+        """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in.
+
+        Of images: new ones, and `how` may be steps=, temperature= and label=; see `ImageModel.sample`.
+        """
+        if self.of_images_:
+            return self.image_model_.sample(n, seed=self.random_state, **how)
+        self._check(**how)
         if n < 0:
             raise InputError(f"sample got n={n}; expected a number of rows.")
         rng = seeded(self.random_state)
@@ -154,7 +166,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
-        check_is_fitted(self)
+        self._check()
         place = self.schema_.index(target)
         evidence = read_evidence(self.encoder_, {name: value for name, value in row.items() if name != target})
         x, known, weight = weighted_rows(self.model_, evidence, seeded(self.random_state))
@@ -167,19 +179,19 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The mean is not rounded to the values of the column, as in `transform`; of dates it is.
         """
         place, x, known = self._all_but(X, target)
-        return self.encoder_.columns[place].best_guess(self._best_guess(x, known)[:, place].double().numpy())
+        return self.encoder_.columns[place].best_guess(best_guess(self.model_, x, known)[:, place].double().numpy())
 
     def predict_proba(self, X: Frame, target: str) -> NDArray[np.float64]:
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""
         place, x, known = self._all_but(X, target)
         self.levels(target)
         with torch.no_grad():
-            laws = [self.model_(x[rows], known[rows]).law(place) for rows in in_chunks(len(x))]
+            laws = [self.model_(x[rows], known[rows]).law(place) for rows in torch.arange(len(x)).split(ROWS_PER_CALL)]
         return np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
 
     def levels(self, target: str) -> tuple[Any, ...]:
         """The values of a category, in the order of `predict_proba`."""
-        check_is_fitted(self)
+        self._check()
         column = self.encoder_.columns[self.schema_.index(target)]
         if not isinstance(column, CategoryColumn):
             raise InputError(f"Column {target!r} is a number and has no levels. Use predict, or conditional(row, {target!r}).")
@@ -189,13 +201,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """How surprising every row is, and every cell given the rest of its row, in nats."""
         x, present = self._encode(X)
         rows = -mixture_log_prob(self.model_, x, Question.joint(present), self._orders()).double().numpy()
-        cells = np.full(x.shape, np.nan)
-        for i in range(x.shape[1]):
-            alone = torch.zeros_like(present)
-            alone[:, i] = present[:, i]
-            if alone.any():
-                terms = path_terms(self.model_, x, Question(present & ~alone, alone), [CanonicalOrder()])[0]
-                cells[:, i] = torch.where(alone, -terms, torch.nan)[:, i].numpy()
+        cells = -leave_one_out(self.model_, x, present).double().numpy()
         return Anomalies(rows, cells, [column.name for column in self.encoder_.columns])
 
     def consistency(self, X: Frame) -> Consistency:
@@ -260,8 +266,10 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return acquired(self.model_, path, request, X, self.encoder_, self.like_)
 
     def save(self, path: str | Path) -> None:
-        """The whole model in one file; the same table and seed give the same bytes, so times are not in it."""
-        check_is_fitted(self)
+        """The whole model in one file; the same data and seed give the same bytes, so times are not in it."""
+        if self.of_images_:
+            self.image_model_.save(path, orders=self.orders)
+            return
         history = [list(check._replace(seconds=0.0)) for check in self.history_]
         save_model(self.model_, path, table=self.encoder_.to_json(), orders=self.orders, history=history, fit=self.about_)
 
@@ -269,13 +277,17 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def load(cls, path: str | Path) -> "AnyOrder":
         """The model that `save` wrote; new rows come as pandas or what is there."""
         model, about = load_model_and_more(path)
-        if "table" not in about:
-            raise FormatError(f"{Path(path).name} holds a model, but not one of a table.")
         try:
             face = cls(orders=int(about.get("orders", 4)))
-            face.history_, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
+            history, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
         except (TypeError, ValueError) as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
+        if "images" in about:
+            face.images_ = ImageModel.rebuilt(model, about["images"], history)
+            return face
+        if "table" not in about:
+            raise FormatError(f"{Path(path).name} holds a model, but not one of a table or of images.")
+        face.images_, face.history_ = None, history
         face.encoder_ = TableEncoder.from_json(about["table"])
         face.schema_, face.model_ = model.schema, model
         face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
@@ -283,7 +295,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return face
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        check_is_fitted(self)
+        self._check()
         return self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
@@ -291,13 +303,20 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
+    def _check(self, **unexpected: Any) -> None:
+        """Of a table, and fitted."""
+        if self.of_images_:
+            raise InputError("This is a model of images, the question is one about tables. Use inpaint, sample or score_samples.")
+        if unexpected:
+            raise InputError(f"{next(iter(unexpected))!r} is an option for images; this is a model of a table.")
+
     def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
-        check_is_fitted(self)
+        self._check()
         return self.encoder_.encode(X)
 
     def _records(self, X: Frame | Mapping[str, Any]) -> tuple[Tensor, Tensor]:
         """The rows of a table, or one record of known values."""
-        check_is_fitted(self)
+        self._check()
         return only_values(self.encoder_, X) if isinstance(X, Mapping) else self._encode(X)
 
     def _orders(self) -> list[CanonicalOrder]:
@@ -309,21 +328,3 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         known = present.clone()
         known[:, place] = False
         return place, x, known
-
-    @torch.no_grad()
-    def _best_guess(self, x: Tensor, known: Tensor) -> Tensor:
-        """Means of numbers and likeliest categories, given what is known."""
-        out = x.clone()
-        for rows in gaps_in_chunks(known):
-            out[rows] = self.model_(x[rows], known[rows]).best(at=~known[rows])
-        return out
-
-
-def gaps_in_chunks(known: Tensor) -> Iterator[Tensor]:
-    """The rows with gaps, some at a time."""
-    yield from (rows for rows in (~known).any(-1).nonzero().squeeze(-1).split(ROWS_PER_CALL) if len(rows))
-
-
-def in_chunks(rows: int) -> Iterator[slice]:
-    for start in range(0, max(rows, 1), ROWS_PER_CALL):
-        yield slice(start, start + ROWS_PER_CALL)

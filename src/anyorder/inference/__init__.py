@@ -3,7 +3,8 @@
 from .acquisition import Path, acquire
 from .choice import Choice, GainMinusCost, GainPerCost, Measurement, Policy, Preference, Stop, choose, one_by_one
 from .evidence import Allowed, Interval, Members, Particles, within
-from .likelihood import elbo, fixed_orders, log_prob, mixture_log_prob, path_terms, ratio_log_prob
+from .imputation import best_guess, drawn_together, interval
+from .likelihood import elbo, fixed_orders, leave_one_out, log_prob, mixture_log_prob, path_terms, ratio_log_prob
 from .mutual_information import (
     CandidateBins,
     CandidateRatio,
@@ -43,11 +44,15 @@ __all__ = [
     "TargetBins",
     "TargetRatio",
     "acquire",
+    "best_guess",
     "choose",
+    "drawn_together",
     "elbo",
     "entropy",
     "fixed_orders",
     "information",
+    "interval",
+    "leave_one_out",
     "log_prob",
     "mixture_log_prob",
     "one_by_one",

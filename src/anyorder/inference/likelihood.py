@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..model import Model
-from ..schema import Values
+from ..schema import Mask, Values
 from ..subsets import Blocks, CanonicalOrder, OneByOne, Order, Question, check_question
 from .walk import ContextLike, context_of, seeded, walk
 
@@ -144,6 +144,18 @@ def path_terms(
         conditionals = model(x[rows], given, context_of(context, given, rows))
         terms[k].index_add_(0, rows, conditionals.log_prob(x[rows], at=now).to(x.dtype))
     return terms
+
+
+def leave_one_out(model: Model, x: Values, present: Mask) -> Values:
+    """How likely each value is given all others of its row, in nats; NaN where there is none."""
+    out = torch.full_like(x, torch.nan)
+    for i in range(x.shape[1]):
+        alone = torch.zeros_like(present)
+        alone[:, i] = present[:, i]
+        if alone.any():
+            terms = path_terms(model, x, Question(present & ~alone, alone), [CanonicalOrder()])[0]
+            out[:, i] = torch.where(alone, terms, torch.nan)[:, i]
+    return out
 
 
 def _calls(bounds: Int[Tensor, "batch step"], orders: Sequence[int], size: int) -> Iterator[tuple[int, Tensor, Tensor]]:

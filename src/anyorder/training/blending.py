@@ -15,7 +15,7 @@ from .edges import Edges, EdgeSampler
 QUESTIONS, STEPS, RIDGE = 2048, 200, 0.01
 FEWER_QUESTIONS, TEMPERATURES = 512, (1.0, 0.95, 0.9, 0.85)
 ROWS_PER_CALL = 256
-ERROR, LEAST_ERROR = 0.5, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
+ERROR, LEAST_ERROR = 2.0, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
 
 
 class Answered(NamedTuple):

@@ -1,6 +1,7 @@
 """How boosted trees are grown: on whole rows and on copies with gaps; scikit-learn grows them, we keep their numbers."""
 
 import os
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from .background import Background
 from .edges import EdgeSampler
 
 TREES, DEPTH = 200, 6
+FOR_GAPS: dict[str, float] = {}  # scikit-learn's defaults
+FOR_WHOLE_ROWS: dict[str, float] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "min_samples_leaf": 2}
+MOSTLY = 0.5  # the share of the rows that must be whole
 GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every copy of the rows
 MOST_ROWS = 32_768  # to grow a tree on, copies included
 QUESTIONS, STEPS = 1024, 150
@@ -65,7 +69,7 @@ def start_growing(by: Background, schema: Schema, x: Values, present: Mask, rng:
     trees = Trees.empty(len(numbers), count, DEPTH)
     seeds = torch.randint(2**31, (len(numbers),), generator=rng).tolist()
     jobs = [
-        by.start(grow_number, Trees(*(tensor[number] for tensor in trees)), x, present, target, seeds[number])
+        by.start(grow_number, trees.of(number), trees.of(len(numbers) + number), x, present, target, seeds[number])
         for number, target in enumerate(numbers)
     ]
     return Growing(trees, jobs)
@@ -77,28 +81,40 @@ def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = 
         return start_growing(by, schema, x, present, rng, count).grown()
 
 
-def grow_number(trees: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
-    if present[:, target].sum() > 1:
-        grow_one(trees, copies(x, present, target, Generator().manual_seed(seed)), seed)
+def grow_number(for_gaps: Trees, for_whole: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
+    """Both sets of trees of a number; where few rows are whole, there is nothing to grow the second one from."""
+    rows = present[:, target]
+    if rows.sum() < 2:
+        return
+    grow_one(for_gaps, copies(x[rows], present[rows], target, Generator().manual_seed(seed)), FOR_GAPS, seed)
+    others = present.clone()
+    others[:, target] = True
+    whole = rows & others.all(-1)
+    if whole.sum() < MOSTLY * rows.sum():
+        for tensor, other in zip(for_whole, for_gaps, strict=True):
+            tensor.copy_(other)
+        return
+    once = copies(x[whole], present[whole], target, Generator().manual_seed(seed), (0.0,))
+    grow_one(for_whole, once, FOR_WHOLE_ROWS, seed)
 
 
-def grow_one(trees: Trees, table: Table, seed: int) -> None:
-    """Let scikit-learn grow the trees of one number and write them down.
+def grow_one(trees: Trees, table: Table, settings: dict[str, float], seed: int) -> None:
+    """Let scikit-learn grow a set of trees and write them down.
 
     Only its private attributes hold the trees; the tests compare ours with its predictions.
     """
     inputs = np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs)  # the target itself, and what is never known
-    grown = HistGradientBoostingRegressor(max_iter=len(trees.value), max_depth=DEPTH, early_stopping=False, random_state=seed)
+    settings = {"max_iter": len(trees.value), "max_depth": DEPTH, "early_stopping": False, **settings}
+    grown = HistGradientBoostingRegressor(**settings, random_state=seed)
     with threadpool_limits(max(1, (os.cpu_count() or 1) - 1), user_api="openmp"):  # of this thread alone
         grown.fit(inputs, table.values)
     trees.base.fill_(float(grown._baseline_prediction.item()))
     write_down(trees, [predictor.nodes for (predictor,) in grown._predictors])
 
 
-def copies(x: Values, present: Mask, target: int, rng: Generator) -> Table:
-    """Rows that have the target, once for every share of gaps, or a part of a large table; NaN is a gap."""
-    rows = present[:, target].nonzero().squeeze(-1).repeat(len(GAPS))
-    share = torch.tensor(GAPS).repeat_interleave(len(rows) // len(GAPS))
+def copies(x: Values, present: Mask, target: int, rng: Generator, gaps: Sequence[float] = GAPS) -> Table:
+    """The rows once for every share of gaps, or a part of a large table; NaN is a gap."""
+    rows, share = torch.arange(len(x)).repeat(len(gaps)), torch.tensor(gaps).repeat_interleave(len(x))
     if len(rows) > MOST_ROWS:
         some = torch.randperm(len(rows), generator=rng)[:MOST_ROWS]
         rows, share = rows[some], share[some]
@@ -148,12 +164,13 @@ def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator) -> None:
     numbers = torch.tensor([isinstance(variable.domain, Recorded) for variable in model.schema])
     row, target = ((edges.weight > 0) & numbers).nonzero().unbind(-1)
     x, given = torch.where(kept_back.present, kept_back.x, 0.0)[rows], edges.given
-    guess = model.guess(torch.where(given, x, torch.nan)[row], target)
     hidden = ((~given).sum(-1) - 1)[row]
+    which = model.set_of(target, hidden)
+    guess = model.guess(torch.where(given, x, torch.nan)[row], which)
     weight = edges.weight[row, target] / len(rows)
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     for _ in range(STEPS):
-        nats = -(weight * model.around(guess, hidden, target).log_prob(x[row, target])).sum()
+        nats = -(weight * model.around(guess, hidden, which, target).log_prob(x[row, target])).sum()
         optimizer.zero_grad()
         nats.backward()
         optimizer.step()

@@ -20,6 +20,7 @@ from .edges import Edges, EdgeSampler, ardm
 from .loss import edge_loss, held_out_nats
 
 M = TypeVar("M", AnyOrderModel, Memory)
+Anew = Callable[[Values, Generator], Values]
 MOST_MASKS, MOST_CELLS = 4096, 2**18  # of how many rows the edges are drawn at once
 
 
@@ -71,14 +72,16 @@ def fit(
     context: Tensor | None = None,
     progress: Callable[[Check], None] | None = None,
     checkpoint: str | Path | None = None,
+    anew: Anew | None = None,
 ) -> Fitted[M]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats.
 
+    `anew` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
     Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
     every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
     """
     present = torch.isfinite(x) if present is None and isinstance(x, Tensor) else present
-    model.schema.check(x, present)
+    model.schema.check(x if anew is None else anew(x, Generator().manual_seed(recipe.seed)), present)
     if not present.any():
         raise InputError(f"There is nothing to learn from: none of the {x.numel()} cells of x is present.")
     if context is not None and len(context) != len(x):
@@ -88,7 +91,7 @@ def fit(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
     train, held_out = (rows[some.to(device)] for some in split(rows.present.cpu(), recipe))
-    run = Run(model.to(device), train, held_out, recipe, started=time.monotonic())
+    run = Run(model.to(device), train, held_out, recipe, started=time.monotonic(), anew=anew)
     if checkpoint is not None:
         run.attach(Path(checkpoint), fingerprint(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
     stopped: Literal["finished", "early", "interrupted"]
@@ -120,6 +123,10 @@ class Rows:
     def __getitem__(self, rows: Tensor) -> "Rows":
         return Rows(self.x[rows], self.present[rows], None if self.context is None else self.context[rows])
 
+    def made(self, anew: "Anew", seed: int) -> "Rows":
+        rng = Generator(device=self.x.device).manual_seed(seed)
+        return Rows(torch.where(self.present, anew(self.x, rng), 0.0), self.present, self.context)
+
 
 def split(present: Mask, recipe: Recipe) -> tuple[Tensor, Tensor]:
     """Which rows to train on and which to score. Fewer than ten rows are too few to split: then they are both."""
@@ -134,8 +141,17 @@ def split(present: Mask, recipe: Recipe) -> tuple[Tensor, Tensor]:
 class Run:
     """One training run. Its future depends only on the step and on what `state` holds, so it can be taken up anywhere."""
 
-    def __init__(self, model: AnyOrderModel | Memory, train: Rows, held_out: Rows, recipe: Recipe, started: float) -> None:
-        self.model, self.train, self.held_out, self.recipe, self.started = model, train, held_out, recipe, started
+    def __init__(
+        self,
+        model: AnyOrderModel | Memory,
+        train: Rows,
+        held_out: Rows,
+        recipe: Recipe,
+        started: float,
+        anew: Anew | None = None,
+    ) -> None:
+        self.model, self.train, self.recipe, self.started, self.anew = model, train, recipe, started, anew
+        self.held_out = held_out if anew is None else held_out.made(anew, recipe.seed)  # the same at every check
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
         decayed = [p for p in model.parameters() if p.ndim > 1]
         plain = [p for p in model.parameters() if p.ndim <= 1]
@@ -177,6 +193,8 @@ class Run:
         recipe = self.recipe
         rows, edges = self.next_batch()
         batch = self.train[rows]
+        if self.anew is not None:
+            batch = batch.made(self.anew, recipe.seed * 9_176_263 + self.step + 1)
         nats = edge_loss(self.model, batch.x, edges, batch.context).mean()
         if not torch.isfinite(nats):
             raise TrainingError(

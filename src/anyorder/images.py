@@ -1,0 +1,218 @@
+"""One model of images: train it, fill what is missing of them, draw new ones, say how likely any part is given any other."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+from torch import Generator, Tensor
+
+from .blend import Trained
+from .data import ImageEncoder
+from .errors import FormatError, InputError
+from .heads import default_head
+from .inference import fixed_orders, mixture_log_prob, sample, seeded, walk
+from .model import AnyOrderModel
+from .networks import UNet
+from .schema import Mask, Values
+from .subsets import Blocks, OneByOne, Quadratic, Question
+from .training import Check, Recipe, ardm, fit, save_model
+
+STEPS = 4000  # of training, at an effort of 1
+IMAGES_PER_CALL = 64
+Pixels = NDArray[Any]
+
+
+def build_image_model(
+    encoder: ImageEncoder, widths: tuple[int, ...] = (16, 32, 64), depth: int = 1, labels: int = 0, seed: int = 0
+) -> AnyOrderModel:
+    """An untrained U-Net; `labels` is how many classes the images may be told to be of, 0 for none."""
+    schema = encoder.schema
+    heads = [default_head(variable.domain) for variable in schema]
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        outputs = sum(head.width for head in heads)
+        network = UNet(schema, outputs, encoder.shape, widths, depth, (labels,) if labels else ())
+    return AnyOrderModel(schema, heads, network)
+
+
+def fit_images(
+    encoder: ImageEncoder,
+    x: Values,
+    labels: Tensor | None = None,
+    effort: float = 1.0,
+    seed: int = 0,
+    device: str = "auto",
+    progress: Callable[[Check], None] | None = None,
+) -> "ImageModel":
+    """Small batches, which matter most; a third of the labels is left out, so that images are known without them too."""
+    count = int(labels.max()) + 1 if labels is not None else 0
+    model = build_image_model(encoder, labels=count, seed=seed)
+    steps = max(1, round(STEPS * effort))
+    recipe = Recipe(ardm(), steps, batch_size=16, check_every=max(1, steps // 20), patience=20, seed=seed, device=device)
+    context = None
+    if labels is not None:
+        left_out = torch.rand(len(labels), generator=seeded(seed)) < 1 / 3
+        context = torch.where(left_out, -1, labels)[:, None]
+    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, progress)
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    return ImageModel(encoder, fitted.model.cpu(), fitted.history)
+
+
+def fit_image_array(
+    images: Pixels, labels: Any, effort: float, seed: int, device: str, progress: Callable[[Check], None] | None
+) -> "ImageModel":
+    """From an array of images, and of whole numbers that say of which class each is."""
+    encoder = ImageEncoder.learn(images)
+    x, classes = encoder.encode(images), None
+    if labels is not None:
+        classes = torch.as_tensor(np.asarray(labels))
+        if classes.shape != (len(x),) or classes.is_floating_point() or (len(x) and int(classes.min()) < 0):
+            raise InputError(
+                f"The labels are {classes.dtype} of shape {tuple(classes.shape)}; expected {len(x)} whole numbers, 0 or more."
+            )
+    return fit_images(encoder, x, classes if classes is None else classes.long(), effort, seed, device, progress)
+
+
+@final
+@dataclass(frozen=True)
+class ImageModel:
+    """A trained model of images and how they were written."""
+
+    encoder: ImageEncoder
+    model: AnyOrderModel
+    history: list[Check] = field(default_factory=list)
+
+    def inpaint(
+        self,
+        images: Any,
+        missing: Any,
+        draws: int = 1,
+        steps: int | None = None,
+        temperature: float = 1.0,
+        label: int | None = None,
+        seed: int = 0,
+    ) -> Pixels:
+        """Images with what is missing drawn given the rest; no known pixel is touched. (draw, image, height, width, ...)."""
+        x = self.encoder.encode(images)
+        known = ~self.encoder.mask_of(missing, len(x))
+        if draws < 1:
+            raise InputError(f"inpaint got draws={draws}; expected at least 1.")
+        filled = self._drawn(x.repeat(draws, 1), known.repeat(draws, 1), steps, temperature, label, seeded(seed))
+        return self.encoder.decode(filled, images).reshape(draws, *np.shape(images))
+
+    def sample(
+        self, n: int = 1, steps: int | None = None, temperature: float = 1.0, label: int | None = None, seed: int = 0
+    ) -> Pixels:
+        """New images, `steps` network calls each: fewer are faster, one for every value (None) is exact."""
+        if n < 0:
+            raise InputError(f"sample got n={n}; expected a number of images.")
+        nothing = torch.zeros(n, len(self.encoder))
+        return self.encoder.decode(self._drawn(nothing, nothing.bool(), steps, temperature, label, seeded(seed)))
+
+    def film(self, steps: int, n: int = 1, label: int | None = None, seed: int = 0) -> Iterator[tuple[Pixels, Mask]]:
+        """New images after every step, and which of their values are there already."""
+        x, rng = torch.zeros(n, len(self.encoder)), seeded(seed)
+        question = Question(torch.zeros_like(x, dtype=torch.bool), torch.ones_like(x, dtype=torch.bool))
+        context = self._context(label, n)
+        with torch.no_grad():
+            for step in walk(self.model, x, question, blocks=blocks_of(steps), rng=rng, context=context):
+                x.copy_(torch.where(step.now, step.conditionals.sample(rng, at=step.now), x))
+                yield self.encoder.decode(x), step.given | step.now
+
+    def score_samples(self, images: Any, missing: Any = None, orders: int = 1, steps: int | None = None) -> NDArray[np.float64]:
+        """log p(missing | rest) of every image in nats; log p of the whole image if nothing is said to be missing."""
+        x = self.encoder.encode(images)
+        target = torch.ones_like(x, dtype=torch.bool) if missing is None else self.encoder.mask_of(missing, len(x))
+        several = fixed_orders(len(self.encoder), orders)
+        out = mixture_log_prob(self.model, x, Question(~target, target), several, blocks=blocks_of(steps))
+        return out.double().numpy()
+
+    def save(self, path: str | Path, **more: Any) -> None:
+        history = [list(check._replace(seconds=0.0)) for check in self.history]
+        save_model(self.model, path, images=self.encoder.to_json(), history=history, **more)
+
+    @classmethod
+    def rebuilt(cls, model: Trained, images: Any, history: list[Check]) -> "ImageModel":
+        """From what a file holds."""
+        encoder = ImageEncoder.from_json(images)
+        if not isinstance(model, AnyOrderModel) or not isinstance(model.network, UNet) or model.network.shape != encoder.shape:
+            raise FormatError("The file contradicts itself: its model is not one of the images it describes.")
+        return cls(encoder, model, history)
+
+    def _drawn(self, x: Values, known: Mask, steps: int | None, temperature: float, label: int | None, rng: Generator) -> Values:
+        parts = [
+            sample(
+                self.model,
+                x[some],
+                Question(known[some], ~known[some]),
+                rng,
+                blocks=blocks_of(steps),
+                temperature=temperature,
+                context=self._context(label, len(some)),
+            )
+            for some in torch.arange(len(x)).split(IMAGES_PER_CALL)
+        ]
+        return torch.cat(parts) if len(x) else x
+
+    def _context(self, label: int | None, count: int) -> Tensor | None:
+        """The class that all images are told to be of."""
+        sizes = self.model.network.sizes["context"]
+        if label is None:
+            return None
+        if not sizes:
+            raise InputError(f"label={label}, but this model was trained without labels: fit(images, labels).")
+        if not 0 <= label < sizes[0]:
+            raise InputError(f"label={label}; this model knows the labels 0 to {sizes[0] - 1}.")
+        return torch.full((count, 1), label)
+
+
+class ImageVerbs:
+    """What the face of all models can do with images."""
+
+    images_: ImageModel | None
+    random_state: int
+
+    @property
+    def of_images_(self) -> bool:
+        check_is_fitted(self)
+        return self.images_ is not None
+
+    @property
+    def image_model_(self) -> ImageModel:
+        if not self.of_images_ or self.images_ is None:
+            raise InputError("This is a model of a table, the question is one about images. Fit it to an array of images.")
+        return self.images_
+
+    def inpaint(
+        self,
+        images: Any,
+        mask: Any,
+        draws: int = 1,
+        steps: int | None = None,
+        temperature: float = 1.0,
+        label: int | None = None,
+    ) -> Pixels:
+        """Completions of images, as (draw, image, height, width, ...): what the mask marks is drawn given all other pixels.
+
+        No known pixel is touched. The mask is non-zero where a pixel is missing: one for all images, or one each. `steps`
+        network calls fill an image: fewer are faster, None is one for every value and exact.
+        """
+        return self.image_model_.inpaint(images, mask, draws, steps, temperature, label, self.random_state)
+
+
+def blocks_of(steps: int | None) -> Blocks:
+    """Few values at first, when little is known, and more later; None for one at a time."""
+    if steps is not None and steps < 1:
+        raise InputError(f"steps={steps}; expected at least 1, or None for one value at a time.")
+    return OneByOne() if steps is None else Quadratic(steps)
+
+
+def binarised_anew(x: Values, rng: Generator) -> Values:
+    """Every pixel black or white, as likely white as it is light (0 to 255): another draw of it every time."""
+    return (torch.rand(x.shape, generator=rng, device=x.device) * 255 < x).to(x.dtype)

@@ -1,0 +1,152 @@
+"""Images through the face: what is known stays, what is missing is drawn from a law that sums to one."""
+
+import itertools
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.exceptions import NotFittedError
+
+from anyorder import AnyOrder, InputError
+from anyorder.data import ImageEncoder
+from anyorder.images import ImageModel, binarised_anew, build_image_model
+from anyorder.inference import seeded
+
+RNG = np.random.default_rng(0)
+
+
+def stripes(count=200, seed=0):
+    """Images of 6 x 5 pixels whose rows are all the same: one row tells all others."""
+    row = np.random.default_rng(seed).integers(0, 2, (count, 1, 5), dtype=np.uint8)
+    return np.repeat(row, 6, axis=1)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return AnyOrder(effort=0.1, orders=2).fit(stripes(), np.arange(200) % 2)
+
+
+def tiny(levels=2, seed=0):
+    """An untrained model of 2 x 2 pixels, with parameters that are not zero."""
+    encoder = ImageEncoder(2, 2, 1, levels)
+    net = build_image_model(encoder, widths=(4, 6), labels=2, seed=seed)
+    with torch.no_grad():
+        for p in net.parameters():
+            p += 0.2 * torch.randn(p.shape, generator=seeded(seed))
+    return ImageModel(encoder, net.eval())
+
+
+@pytest.mark.parametrize("levels", [2, 3])
+@pytest.mark.parametrize("orders", [1, 3])
+@pytest.mark.parametrize("steps", [None, 2])
+def test_all_images_together_have_probability_one(levels, orders, steps):
+    every = np.array(list(itertools.product(range(levels), repeat=4)), dtype=np.uint8).reshape(-1, 2, 2)
+    ours = tiny(levels)
+    assert np.exp(ours.score_samples(every, orders=orders, steps=steps)).sum() == pytest.approx(1, abs=1e-5)
+    missing = np.array([[1, 0], [0, 1]])
+    same = every[(every[:, 0, 1] == 1) & (every[:, 1, 0] == 0)]
+    assert np.exp(ours.score_samples(same, missing, orders=orders, steps=steps)).sum() == pytest.approx(1, abs=1e-5)
+
+
+def test_samples_are_as_frequent_as_likely():
+    ours, count = tiny(), 4000
+    every = np.array(list(itertools.product(range(2), repeat=4)), dtype=np.uint8).reshape(-1, 2, 2)
+    drawn = ours.sample(count).reshape(count, 4) @ [8, 4, 2, 1]
+    orders = 1000  # the walk takes a random order: the mean over many of them
+    p = np.exp(ours.score_samples(every, orders=orders))
+    error = np.sqrt(p * (1 - p) / count)
+    assert (np.abs(np.bincount(drawn, minlength=16) / count - p) < 4.5 * error + 1e-3).all()
+
+
+@settings(max_examples=30, deadline=None)
+@given(data=st.data())
+def test_no_known_pixel_is_ever_changed(data):
+    shape = data.draw(st.sampled_from([(1, 1, 1), (3, 2, 1), (2, 3, 3), (5, 5, 1)]))
+    levels = data.draw(st.sampled_from([2, 17, 256]))
+    encoder = ImageEncoder(*shape, levels)
+    net = ImageModel(encoder, build_image_model(encoder, widths=(4,), seed=1))
+    rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
+    images = rng.integers(0, levels, (2, *shape), dtype=np.uint8)
+    mask = rng.random((2, *shape[:2])) < data.draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
+    filled = net.inpaint(images, mask, draws=2, steps=data.draw(st.sampled_from([None, 1, 3])))
+    assert filled.shape == (2, *images.shape)
+    assert filled.dtype == images.dtype
+    assert (filled[:, ~mask] == images[None][:, ~mask]).all()
+    assert filled.max() < levels
+
+
+def test_the_face_learns_inpaints_samples_and_scores(model):
+    images, mask = stripes(8, seed=1), np.ones((6, 5), dtype=bool)
+    mask[2] = False  # one row is known, and tells all others
+    filled = model.inpaint(images, mask, draws=3, steps=4)
+    assert filled.shape == (3, 8, 6, 5)
+    assert (filled == images).mean() > 0.9
+    new = model.sample(16, steps=6)
+    assert new.shape == (16, 6, 5)
+    assert (new == new[:, :1]).mean() > 0.85
+    assert model.score_samples(images).mean() > -8  # five bits are 3.5 nats; knowing nothing costs 21
+    assert model.score_samples(images, mask).mean() > -4
+    assert model.score_samples(images).mean() > model.score_samples(RNG.integers(0, 2, (8, 6, 5))).mean() + 10
+    np.testing.assert_array_equal(model.sample(3, steps=2), model.sample(3, steps=2))
+    assert model.sample(2, steps=2, label=1, temperature=0.5).shape == (2, 6, 5)
+
+
+def test_a_saved_model_says_the_same(model, tmp_path):
+    model.save(tmp_path / "stripes.ao")
+    again = AnyOrder.load(tmp_path / "stripes.ao")
+    images = stripes(4, seed=2)
+    np.testing.assert_array_equal(again.score_samples(images), AnyOrder.score_samples(model, images)[:4])
+    np.testing.assert_array_equal(again.sample(2, steps=3), model.sample(2, steps=3))
+
+
+def test_a_film_ends_with_the_image(model):
+    frames = list(model.image_model_.film(steps=5, n=2))
+    assert 1 < len(frames) <= 5
+    shown = [mask.sum().item() for _, mask in frames]
+    assert shown == sorted(shown)
+    assert shown[-1] == 60
+    for (before, there), (after, _) in itertools.pairwise(frames):
+        held = there.numpy().reshape(before.shape)
+        assert (before[held] == after[held]).all()
+
+
+def test_black_and_white_is_drawn_anew():
+    grey = torch.tensor([[0.0, 64.0, 255.0]]).expand(20000, -1)
+    drawn = binarised_anew(grey, seeded())
+    assert set(drawn.unique().tolist()) == {0.0, 1.0}
+    assert drawn.mean(0).tolist() == pytest.approx([0, 64 / 255, 1], abs=0.015)
+    assert torch.equal(drawn, binarised_anew(grey, seeded()))
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (lambda m: m.inpaint(stripes(2), np.zeros((3, 3))), "The mask has shape"),
+        (lambda m: m.inpaint(stripes(2), np.zeros((6, 5)), draws=0), "draws=0"),
+        (lambda m: m.inpaint(stripes(2)[:, :4], np.zeros((4, 5))), "this model knows"),
+        (lambda m: m.sample(-1), "n=-1"),
+        (lambda m: m.sample(1, steps=0), "steps=0; expected at least 1"),
+        (lambda m: m.sample(1, label=7), "knows the labels 0 to 1"),
+        (lambda m: m.sample(1, temperature=0.0), "temperature"),
+        (lambda m: m.transform(stripes(2)), "This is a model of images"),
+        (lambda m: m.predict(stripes(2)), "This is a model of images"),
+        (lambda m: m.next_best({}, "y"), "This is a model of images"),
+        (lambda m: AnyOrder().fit(stripes(4), [0, 1]), "expected 4 whole numbers"),
+        (lambda m: AnyOrder().fit(stripes(4), [0.5] * 4), "expected 4 whole numbers"),
+    ],
+)
+def test_bad_questions_are_explained(model, ask, message):
+    with pytest.raises(InputError, match=message):
+        ask(model)
+
+
+def test_a_table_is_no_image():
+    table = AnyOrder(effort=0.002).fit(RNG.integers(0, 3, (30, 2)).astype(float))
+    with pytest.raises(InputError, match="This is a model of a table"):
+        table.inpaint(stripes(1), np.zeros((6, 5)))
+    with pytest.raises(InputError, match="'steps' is an option for images"):
+        table.sample(1, steps=3)
+    with pytest.raises(NotFittedError):
+        AnyOrder().inpaint(stripes(1), np.zeros((6, 5)))
