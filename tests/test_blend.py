@@ -53,10 +53,13 @@ def test_a_blend_is_the_weighted_sum_of_its_models():
     blend, (x, _) = blend_of(), rows_of(6, seed=2)
     memory = blend.members()[1]
     given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    given[5] = torch.arange(5) != 2  # all else is known of one cell
     own = torch.tensor([-1, 3, -1, 0, -1, -1])
     nearest = torch.tensor([[plain_weights(memory, x[r], given[r], i, own[r], nearest=True) for i in range(5)] for r in range(6)])
-    level, known, far = blend.weight.permute(2, 1, 0)
-    share = (level + given.sum(-1)[:, None, None] / 5 * known + nearest.clamp(max=50.0).log1p()[..., None] * far).softmax(-1)
+    level, known, far, all_else = blend.weight.permute(2, 1, 0)
+    count = given.sum(-1)[:, None, None]
+    logits = level + count / 5 * known + nearest.clamp(max=50.0).log1p()[..., None] * far + (count >= 4) * all_else
+    share = logits.softmax(-1)
     contexts = [None, own[:, None], None]
     laws = [model(x, given, context) for model, context in zip(blend.members(), contexts, strict=True)]
     each = torch.stack([law.log_prob(x).exp() for law in laws], dim=-1)
@@ -111,7 +114,7 @@ def test_the_weights_of_a_blend_are_those_of_fewest_nats():
     score = lambda: mixture_log_prob(blend, held, question, fixed_orders(5, 4)).mean().item()  # noqa: E731
     best, weights = score(), blend.weight.data.clone()
     for nudge in (torch.tensor([2.0, 0.0]), torch.tensor([-2.0, 0.0])):
-        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0])
+        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0, 0.0])
         assert score() < best
 
 

@@ -33,7 +33,7 @@ class Blend(nn.Module):
     r"""The models' laws mixed, with weights that depend on the variable, on how much is known and on how near the memory comes.
 
     .. math:: p(x_i \mid x_G) = \sum_m \pi_{mi} \, p_m(x_i \mid x_G), \quad
-        \pi_{mi} \propto \exp\left(a_{mi} + b_{mi} \, |G| / D + c_{mi} \log(1 + d_i(x_G)) \right)
+        \pi_{mi} \propto \exp\left(a_{mi} + b_{mi} \, |G| / D + c_{mi} \log(1 + d_i(x_G)) + e_{mi} [|G| \ge D - 1] \right)
 
     with d the distance of the nearest remembered row, if a memory is among the models: where a row like this one was seen
     before it knows best, and far from all of them it does not. `context` is the memory's: which of its own rows a row is.
@@ -50,7 +50,7 @@ class Blend(nn.Module):
         self.models = nn.ModuleList(models)
         self.schema = models[0].schema
         self._check_grouping()
-        self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 3))
+        self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 4))
         self.register_buffer("temperature", torch.ones(1))
 
     @property
@@ -79,9 +79,12 @@ class Blend(nn.Module):
 
     def log_weight(self, at: Circumstances, weight: Tensor | None = None) -> Float[Tensor, "*cells model"]:
         """The logarithm of every model's share, from its own weights or from others that are tried."""
-        level, known, far = (self.weight if weight is None else weight)[:, at.variable].movedim(0, -2).unbind(-1)
+        weight = (self.weight if weight is None else weight)[:, at.variable].movedim(0, -2)  # (cell, model, circumstance)
+        width = len(self.schema)
+        all_else = (at.known * width > width - 1.5).to(weight.dtype)
         distance = at.nearest.clamp(max=FARTHEST).log1p()
-        return (level + known * at.known.unsqueeze(-1) + far * distance.unsqueeze(-1)).log_softmax(-1)
+        circumstances = torch.stack([torch.ones_like(distance), at.known, distance, all_else], dim=-1)
+        return (weight @ circumstances.unsqueeze(-1)).squeeze(-1).log_softmax(-1)
 
 
 Trained = Member | Blend  # what a file may hold

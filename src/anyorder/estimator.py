@@ -108,7 +108,7 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
         check_is_fitted(self)
         return [WORDS[type(member)] for member in members_of(self.model_)]
 
-    def score_samples(self, X: Frame, target: Iterable[str] | None = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
+    def score_samples(self, X: Frame, target: Any = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.
 
         Of images: log p(target | rest), with `target` a mask of pixels; of whole images without.

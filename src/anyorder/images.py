@@ -53,7 +53,7 @@ def fit_images(
     count = int(labels.max()) + 1 if labels is not None else 0
     model = build_image_model(encoder, labels=count, seed=seed)
     steps = max(1, round(STEPS * effort))
-    recipe = Recipe(ardm(), steps, batch_size=16, check_every=max(1, steps // 20), patience=20, seed=seed, device=device)
+    recipe = Recipe(ardm(), steps, batch_size=16, check_every=max(1, steps // 10), patience=10, seed=seed, device=device)
     context = None
     if labels is not None:
         left_out = torch.rand(len(labels), generator=seeded(seed)) < 1 / 3

@@ -103,7 +103,7 @@ def test_files_and_folders(tmp_path):
     assert names == [f"{k}.png" for k in range(5)]
     Image.fromarray(BINARY[0] * np.uint8(255)).convert("1").save(tmp_path / "bits.bmp")
     np.testing.assert_array_equal(read_image(tmp_path / "bits.bmp"), BINARY[0] * 255)
-    with pytest.raises(InputError, match=r"bits.bmp has shape \(4, 3\), 0.png \(4, 3, 3\)"):
+    with pytest.raises(InputError, match=r"bits.bmp has shape \(4, 3\), 0.png has \(4, 3, 3\)"):
         read_folder(tmp_path)
 
 

@@ -21,7 +21,7 @@ HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixtu
 def default_head(domain: Domain) -> Head:
     """The head that suits a domain when nobody chose one."""
     match domain:
-        case Category(levels=2):
+        case Category(levels=2) | Ordinal(levels=2):
             return Bernoulli()
         case Category(levels=levels):
             return Categorical(levels)

@@ -44,7 +44,7 @@ def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, contex
     rows = torch.arange(len(x)).repeat(max(1, QUESTIONS // len(x)))
     edges = law.sample(present[rows], rng)
     said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows])
-    shared = torch.zeros(len(blend.weight), 1, 3, requires_grad=True)
+    shared = torch.zeros(len(blend.weight), 1, 4, requires_grad=True)
     own = torch.zeros_like(blend.weight, requires_grad=True)  # how a variable differs from the others, where it pays
     usual = said.usual_error(x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)

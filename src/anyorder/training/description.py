@@ -47,7 +47,7 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
     ]
     models = [rebuild_one(path, member, share) for member, share in zip(members, shares, strict=True)]
     own = {name: t for name, t in tensors.items() if not name.startswith("models.")}
-    check_same(path, {"weight": (len(models), len(models[0].schema), 3), "temperature": (1,)}, shapes(own))
+    check_same(path, {"weight": (len(models), len(models[0].schema), 4), "temperature": (1,)}, shapes(own))
     if len(tensors) != len(own) + sum(map(len, shares)):
         raise FormatError(f"{path.name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
     try:
