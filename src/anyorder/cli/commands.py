@@ -9,7 +9,8 @@ import typer
 
 from ..errors import InputError
 from .faults import Verbs, say
-from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
+from .files import Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
+from .loading import load, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
 ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="A model that `anyorder fit` wrote.", show_default=False)]
@@ -72,13 +73,16 @@ def fit(
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
     json: AsJson = False,
 ) -> None:
-    """Learn a table and write the model to one file.
+    """Learn a table, or a folder of images, and write the model to one file.
 
     Empty cells are gaps, and so are NA, N/A, NaN, None and null, as in pandas. ISO dates are read as dates.
     """
     path = output or model_path(table)
     kinds = kinds_of(kind or [])
     check_model_output(path, table)
+    if table.is_dir():
+        fit_folder(table, path, effort, seed, json)
+        return
     frame = read_table(table)
     from ..training import progress_bar
     from . import models, printing
@@ -151,10 +155,20 @@ def sample(
         list[str] | None, typer.Option(help="What is known, as in `anyorder ask`. May be repeated.", show_default=False)
     ] = None,
     output: Output = None,
+    grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
+    steps: Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")] = None,
+    label: Annotated[int | None, typer.Option(help="The class of the images.", show_default=False)] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Draw new rows, given the values of some columns."""
+    """Draw new rows, given the values of some columns; or new images."""
+    if grid is not None:
+        check_place(grid, model)
+        from . import images, printing
+
+        document = images.sample(load(model, seed, images=True), n, steps, label, grid)
+        printing.tell(document, lambda d: print(f"{n} images: {d['file']}"), json)
+        return
     parts = parse_evidence(given or [])
     check_files(output, model)
     from . import tables
@@ -261,21 +275,18 @@ def info(model: ModelFile, json: AsJson = False) -> None:
     from . import models, printing
 
     document = models.info(model)
-    printing.tell(document, printing.show_info, json)
+    printing.tell(document, printing.show_info if "columns" in document else printing.show_images, json)
 
 
-def load(model: Path, seed: int = 0) -> Any:
-    from ..estimator import AnyOrder
+def fit_folder(folder: Path, path: Path, effort: float, seed: int, json: bool) -> None:
+    from ..data.image import read_folder
+    from ..training import progress_bar
+    from . import images, printing
 
-    return AnyOrder.load(model).set_params(random_state=seed)
-
-
-def load_both(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame]:
-    """The model, and the table with the types the model knows."""
-    from .cells import fit_to, text_columns
-
-    face = load(model, seed)
-    return face, fit_to(read_table(table, texts=text_columns(face.encoder_)), face.encoder_)
+    pictures, _ = read_folder(folder)
+    with progress_bar() as progress:
+        document = images.fit(pictures, path, progress, effort=effort, random_state=seed)
+    printing.tell(document, printing.show_images, json)
 
 
 def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool) -> None:

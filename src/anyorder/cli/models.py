@@ -35,6 +35,8 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: A
 def info(path: Path) -> Document:
     """What a model file holds."""
     model = AnyOrder.load(path)
+    if model.of_images_:
+        return describe_images(model, path)
     return {
         **describe_table(model.encoder_),
         "rows": model.about_.get("rows"),
@@ -43,6 +45,18 @@ def info(path: Path) -> Document:
         "models": model.parts_,
         "parameters": sum(weights.numel() for weights in model.model_.parameters()),
         **describe_file(model, path),
+    }
+
+
+def describe_images(model: AnyOrder, path: Path) -> Document:
+    inner = model.image_model_
+    nats = min((check.held_out_nats for check in inner.history), default=None)
+    return {
+        "what": inner.encoder.says(),
+        "held_out_bits_per_dimension": None if nats is None else nats / len(inner.encoder) / np.log(2),
+        "parameters": sum(weights.numel() for weights in inner.model.parameters()),
+        "file": str(path),
+        "bytes": path.stat().st_size,
     }
 
 

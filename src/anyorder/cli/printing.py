@@ -140,6 +140,16 @@ def show_info(document: Document) -> None:
     out.pairs(*learned, *held_out, models, *about_file(document))
 
 
+def show_images(document: Document) -> None:
+    bits = document["held_out_bits_per_dimension"]
+    pairs = [("images", document["what"])]
+    pairs += [("learned from", f"{document['images']} images")] if "images" in document else []
+    pairs += [("held out", f"{bits:.3f} bits per dimension")] if bits is not None else []
+    pairs += [("time", seconds_text(document["seconds"]))] if "seconds" in document else []
+    file = f"{document['file']}, {bytes_text(document['bytes'])}"
+    Printer().pairs(*pairs, ("model", f"U-Net, {document['parameters']:,} weights"), ("file", file))
+
+
 def about_file(document: Document) -> list[tuple[str, str]]:
     kept = document["keeps_rows"]
     rows = f"{kept} are in the file: share it only as you would the table" if kept else "none are in the file"

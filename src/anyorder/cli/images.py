@@ -1,0 +1,104 @@
+"""What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..data.image import grid, read_image, write_image
+from ..errors import InputError
+from ..estimator import AnyOrder
+from .models import describe_images
+
+Document = dict[str, Any]
+Marks = NDArray[np.bool_]
+ENLARGE = 4  # small pictures are shown larger
+
+
+class Missing(NamedTuple):
+    """What the caller says is missing: a painted file, a box x,y,w,h, or a half."""
+
+    mask: Path | None
+    box: str | None
+    half: str | None
+
+    def marks(self, shape: tuple[int, ...]) -> Marks:
+        """True where a pixel is missing."""
+        said = [part for part in self if part is not None]
+        if len(said) != 1:
+            raise InputError(f"Say once what is missing: --mask FILE, --box x,y,w,h or --half left; {len(said)} were given.")
+        if self.mask is not None:
+            return painted(self.mask, shape)
+        return box_of(self.box, shape) if self.box is not None else half_of(str(self.half), shape)
+
+
+def painted(path: Path, shape: tuple[int, ...]) -> Marks:
+    """A picture of the same size, painted where something is missing: any pixel that is not black."""
+    marks = read_image(path)
+    if marks.shape[:2] != shape[:2]:
+        raise InputError(f"{path.name} has {marks.shape[1]} x {marks.shape[0]} pixels, the image {shape[1]} x {shape[0]}.")
+    return (marks != 0).any(-1) if marks.ndim == 3 else marks != 0
+
+
+def box_of(text: str, shape: tuple[int, ...]) -> Marks:
+    try:
+        x, y, width, height = (int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"--box {text!r} cannot be read; expected whole numbers x,y,width,height, such as 4,4,8,8.") from None
+    if min(x, y) < 0 or min(width, height) < 1 or x + width > shape[1] or y + height > shape[0]:
+        raise InputError(f"--box {text} does not lie in the image of {shape[1]} x {shape[0]} pixels.")
+    marks = np.zeros(shape[:2], dtype=bool)
+    marks[y : y + height, x : x + width] = True
+    return marks
+
+
+def half_of(name: str, shape: tuple[int, ...]) -> Marks:
+    row, column = np.indices(shape[:2])
+    halves = {
+        "left": column < shape[1] // 2,
+        "right": column >= shape[1] // 2,
+        "top": row < shape[0] // 2,
+        "bottom": row >= shape[0] // 2,
+    }
+    if name not in halves:
+        raise InputError(f"--half {name!r} is unknown; expected {', '.join(halves)}.")
+    return halves[name]
+
+
+def fit(images: NDArray[Any], path: Path, progress: Callable[[Any], None], **settings: Any) -> Document:
+    """Train, save, and say what was found."""
+    start = time.monotonic()
+    model = AnyOrder(callback=progress, **settings).fit(images)
+    seconds = time.monotonic() - start
+    model.save(path)
+    return {"images": len(images), **describe_images(model, path), "seconds": seconds}
+
+
+def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: int | None, output: Path) -> Document:
+    """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
+    image = read_image(photo)
+    marks = missing.marks(image.shape)
+    filled = model.inpaint(image[None], marks, draws, steps)[:, 0]
+    kept = np.where(marks if image.ndim == 2 else marks[..., None], np.uint8(128), image)
+    write_image(output, grid(np.stack([image, kept, *filled]), columns=draws + 2), ENLARGE if max(image.shape) < 128 else 1)
+    files = [output.with_name(f"{output.stem}-{k}{output.suffix}") for k in range(1, draws + 1)]
+    for path, one in zip(files, filled, strict=True):
+        write_image(path, one)
+    return {"missing_pixels": int(marks.sum()), "overview": str(output), "files": [str(path) for path in files]}
+
+
+def sample(model: AnyOrder, n: int, steps: int | None, label: int | None, output: Path) -> Document:
+    """New images in one grid."""
+    drawn = model.sample(n, steps=steps, label=label)
+    columns = int(np.ceil(np.sqrt(n)))
+    write_image(output, grid(brightened(drawn, model), columns), ENLARGE if max(drawn.shape[1:]) < 128 else 1)
+    return {"images": n, "steps": steps, "file": str(output)}
+
+
+def brightened(images: NDArray[Any], model: AnyOrder) -> NDArray[np.uint8]:
+    """Few levels, such as 0 and 1, are shown from black to white."""
+    top = (model.image_model_.encoder.levels - 1) * model.image_model_.encoder.unit
+    return np.round(images.astype(np.float64) * 255 / top).astype(np.uint8)

@@ -1,0 +1,25 @@
+"""Models and tables from their files, ready for a question."""
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .files import Frame, read_table
+
+
+def load(model: Path, seed: int = 0, images: bool = False) -> Any:
+    from ..estimator import AnyOrder
+
+    face = AnyOrder.load(model).set_params(random_state=seed)
+    if face.of_images_ != images:
+        kinds = ("images", "tables") if face.of_images_ else ("tables", "images")
+        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}.")
+    return face
+
+
+def load_both(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame]:
+    """The model, and the table with the types the model knows."""
+    from .cells import fit_to, text_columns
+
+    face = load(model, seed)
+    return face, fit_to(read_table(table, texts=text_columns(face.encoder_)), face.encoder_)
