@@ -21,6 +21,7 @@ from anyorder.heads import MixedNumber, RecordedNumber
 from anyorder.inference import fixed_orders
 from anyorder.subsets import Question
 from anyorder.training import ardm, fit_temperature, fit_weights
+from anyorder.training.blending import questions
 from anyorder.training.boosting import KeptBack, fit_boosted, frequencies, grow
 from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
@@ -186,3 +187,13 @@ def test_a_context_needs_a_memory():
     blend = Blend([boosted_of(), boosted_of(1)])
     with pytest.raises(InputError, match="there is none in this blend"):
         blend(x, present, torch.zeros(3, 1, dtype=torch.long))
+
+
+def test_every_value_is_asked_for_given_all_else():
+    present = torch.rand(7, 5, generator=seeded(0)) < 0.8
+    rows, edges = questions(present, ardm(), seeded(1))
+    alone = (edges.weight > 0).sum(-1) == 1
+    left = edges.given == (present[rows] & ~(edges.weight > 0))  # what is not asked for is known
+    asked = {(rows[k].item(), edges.weight[k].argmax().item()) for k in (alone & left.all(-1)).nonzero().flatten().tolist()}
+    assert asked == {(r, i) for r, i in present.nonzero().tolist()}
+    assert not (edges.weight > 0)[~present[rows]].any()

@@ -1,5 +1,6 @@
 """Boosted trees against scikit-learn's own predictions, and the laws around them against what is known of the noise."""
 
+import copy
 import math
 
 import numpy as np
@@ -124,8 +125,10 @@ def test_whole_rows_have_trees_of_their_own(fitted):
     target, hidden = torch.full((50,), 3), torch.zeros(50, dtype=torch.long)
     everything = present & (torch.arange(4) < 3)
     seen = torch.where(everything, x, torch.nan)
-    assert (fitted.set_of(target, hidden) == 5).all()
     assert (fitted.set_of(target, hidden + 1) == 2).all()
+    fitted = copy.deepcopy(fitted)
+    fitted.trusted.fill_(1.0)
+    assert (fitted.set_of(target, hidden) == 5).all()
     wanted = fitted.around(fitted.guess(seen, hidden + 5), hidden, hidden + 5, target)
     torch.testing.assert_close(fitted(x, everything).law(3).log_prob(x[:, 3]), wanted.log_prob(x[:, 3]))
     everything[:, 2] = False
@@ -134,13 +137,27 @@ def test_whole_rows_have_trees_of_their_own(fitted):
     torch.testing.assert_close(fitted(x, everything).law(3).log_prob(x[:, 3]), wanted.log_prob(x[:, 3]))
 
 
-def test_where_few_rows_are_whole_there_is_one_set_of_trees():
+def test_trees_for_whole_rows_are_used_where_they_are_better():
+    x, present = rows_of(300)
+    held, all_there = rows_of(100, seed=1)
+    trees = grow(SCHEMA, x, present, seeded(0), count=5)
+    target, none = torch.tensor([3]), torch.tensor([0])
+    for worse, which in ((5, 2), (2, 5)):  # the trees of one set of y are spoiled
+        spoiled = Trees(*(tensor.clone() for tensor in trees))
+        spoiled.base[worse] += 9.0
+        model = fit_boosted(SCHEMA, spoiled, x, present, KeptBack(held, all_there, ardm()), seeded(0))
+        assert model.set_of(target, none).item() == which
+        assert model.set_of(target, none + 1).item() == 2  # of rows with gaps always the others
+    no_whole = KeptBack(held, all_there & (torch.arange(4) > 0), ardm())
+    assert not fit_boosted(SCHEMA, trees, x, present, no_whole, seeded(0)).trusted.any()
+
+
+def test_where_few_rows_are_whole_no_trees_are_grown_for_them():
     x, present = rows_of(300)
     present[:, 0] = torch.arange(300) % 3 == 0
     trees = grow(SCHEMA, x, present, seeded(0), count=5)
-    for tensor in trees:
-        assert torch.equal(tensor[4:], tensor[1:3])  # of b and y; of a itself all other columns are known
-    assert not torch.equal(trees.value[3], trees.value[0])
+    assert not trees.value[4:].any()  # of b and y; of a itself all other columns are known
+    assert trees.value[3].any()
 
 
 def test_codes_have_their_marginal_law():

@@ -54,8 +54,8 @@ class Boosted(nn.Module):
         \log \sigma_k = a_{ik} + b_{ik} \frac{h}{D} + \frac{c_{ik}}{1 + h} + d_{ik} m
 
     integrated over what a value was rounded from, with h the number of other variables that are hidden; and the share of each
-    depends on h in the same way. Where h is 0, trees and widths are others, made for that question alone. Codes have their
-    marginal law: in a blend, other models know them better.
+    depends on h in the same way. Where h is 0, trees and widths are others, made for that question alone, if they can be
+    trusted. Codes have their marginal law: in a blend, other models know them better.
     """
 
     feature: Tensor
@@ -65,6 +65,7 @@ class Boosted(nn.Module):
     frequency: Tensor
     spacing: Tensor
     place: Tensor
+    trusted: Tensor
 
     def __init__(self, schema: Schema, trees: Trees, frequency: Float[Tensor, "variable level"]) -> None:
         super().__init__()
@@ -79,6 +80,7 @@ class Boosted(nn.Module):
         place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
         self.register_buffer("place", place, persistent=False)  # of a number among the numbers
         count = len(trees.base)
+        self.register_buffer("trusted", torch.ones(count // 2))  # 1 where the trees for whole rows are used, 0 where not
         self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 4))
         self.scale.data[..., 0] = torch.tensor(SCALES).log()
         self.share = nn.Parameter(torch.zeros(count, len(SCALES), 3))
@@ -105,7 +107,8 @@ class Boosted(nn.Module):
 
     def set_of(self, target: Int[Tensor, " cell"], hidden: Int[Tensor, " cell"]) -> Int[Tensor, " cell"]:
         """Which trees guess a number when so many of the other variables are hidden."""
-        return self.place[target] + len(self.base) // 2 * (hidden == 0)
+        number = self.place[target]
+        return number + len(self.base) // 2 * ((hidden == 0) & (self.trusted[number] == 1))
 
     @torch.no_grad()
     def guess(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:

@@ -3,8 +3,9 @@
 from typing import NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
 from ..blend import Blend, Circumstances, Mixed
 from ..heads import LatticeLaw
@@ -12,10 +13,11 @@ from ..model import Context
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
 
-QUESTIONS, STEPS, RIDGE = 2048, 200, 0.01
+QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
+ALL_ELSE = 1024  # questions about a value given all else, at most
 FEWER_QUESTIONS, TEMPERATURES = 512, (1.0, 0.95, 0.9, 0.85)
 ROWS_PER_CALL = 256
-ERROR, LEAST_ERROR = 2.0, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
+ERROR, LEAST_ERROR = 1.0, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
 
 
 class Answered(NamedTuple):
@@ -41,22 +43,36 @@ def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, contex
     Nats alone would leave best guesses to whoever knows the last digits. `context` says which of the memory's own rows
     these are.
     """
-    rows = torch.arange(len(x)).repeat(max(1, QUESTIONS // len(x)))
-    edges = law.sample(present[rows], rng)
+    rows, edges = questions(present, law, rng)
     said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows])
-    shared = torch.zeros(len(blend.weight), 1, 4, requires_grad=True)
+    shared = torch.zeros(len(blend.weight), 1, 3, requires_grad=True)  # what is best when all else is known is nobody's guide
     own = torch.zeros_like(blend.weight, requires_grad=True)  # how a variable differs from the others, where it pays
     usual = said.usual_error(x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)
     for _ in range(STEPS):
-        mix = blend.log_weight(said.at, shared + own)
+        mix = blend.log_weight(said.at, F.pad(shared, (0, 1)) + own)
         nats = -(said.log_p + mix).logsumexp(-1)
         error = (said.off * mix.exp()).sum(-1).square() / usual
         loss = (said.weight * (nats + ERROR * error)).sum() / x.shape[1] / len(rows)
         optimizer.zero_grad()
         (loss + RIDGE * own.square().mean()).backward()
         optimizer.step()
-    blend.weight.data = (shared + own).detach()
+    blend.weight.data = (F.pad(shared, (0, 1)) + own).detach()
+
+
+def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tensor, " question"], Edges]:
+    """Rows and what is asked about each: any subset, as in training, and every value given all else.
+
+    The second is what people ask most, and of few rows the first would hold it a few times only.
+    """
+    count, width = present.shape
+    rows = torch.arange(count).repeat(max(1, QUESTIONS // count))
+    drawn = law.sample(present[rows], rng)
+    each = torch.arange(min(count, max(1, ALL_ELSE // width))).repeat_interleave(width)
+    alone = torch.eye(width, dtype=torch.bool).repeat(len(each) // width, 1) & present[each]
+    weight = alone * (len(rows) / len(each))  # as much as those that were drawn have by themselves
+    edges = Edges(torch.cat([drawn.given, present[each] & ~alone]), torch.cat([drawn.weight, weight.to(drawn.weight)]), None)
+    return torch.cat([rows, each]), edges
 
 
 @torch.no_grad()

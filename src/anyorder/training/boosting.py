@@ -21,7 +21,7 @@ from .edges import EdgeSampler
 TREES, DEPTH = 200, 6
 FOR_GAPS: dict[str, float] = {}  # scikit-learn's defaults
 FOR_WHOLE_ROWS: dict[str, float] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "min_samples_leaf": 2}
-MOSTLY = 0.5  # the share of the rows that must be whole
+MOSTLY, CLEARLY = 0.5, 0.95  # the share of the rows that must be whole, and of the error that may remain
 GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every copy of the rows
 MOST_ROWS = 32_768  # to grow a tree on, copies included
 QUESTIONS, STEPS = 1024, 150
@@ -46,8 +46,21 @@ class Table(NamedTuple):
 def fit_boosted(schema: Schema, trees: Trees, x: Values, present: Mask, kept_back: KeptBack, rng: Generator) -> Boosted:
     """Trees grown on (x, present), and the laws around their guesses from `kept_back`."""
     model = Boosted(schema, trees, frequencies(schema, x, present))
+    trust_what_is_better(model, kept_back)
     fit_laws(model, kept_back, rng)
     return model.eval()
+
+
+def trust_what_is_better(model: Boosted, kept_back: KeptBack) -> None:
+    """Use the trees for whole rows where they come clearly nearer to rows they have not seen; in noise they do not."""
+    x = kept_back.x[kept_back.present.all(-1)]
+    numbers = [place for place, variable in enumerate(model.schema) if isinstance(variable.domain, Recorded)]
+    for number, target in enumerate(numbers):
+        seen = x.clone()
+        seen[:, target] = torch.nan
+        sets = (torch.full((len(x),), place) for place in (number, len(numbers) + number))
+        for_gaps, for_whole = ((model.guess(seen, which) - x[:, target]).square().sum() for which in sets)
+        model.trusted[number] = float(for_whole < CLEARLY * for_gaps)
 
 
 class Growing(NamedTuple):
@@ -82,7 +95,7 @@ def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = 
 
 
 def grow_number(for_gaps: Trees, for_whole: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
-    """Both sets of trees of a number; where few rows are whole, there is nothing to grow the second one from."""
+    """Both sets of trees of a number; where few rows are whole, the second one stays empty, and will not be trusted."""
     rows = present[:, target]
     if rows.sum() < 2:
         return
@@ -91,8 +104,6 @@ def grow_number(for_gaps: Trees, for_whole: Trees, x: Values, present: Mask, tar
     others[:, target] = True
     whole = rows & others.all(-1)
     if whole.sum() < MOSTLY * rows.sum():
-        for tensor, other in zip(for_whole, for_gaps, strict=True):
-            tensor.copy_(other)
         return
     once = copies(x[whole], present[whole], target, Generator().manual_seed(seed), (0.0,))
     grow_one(for_whole, once, FOR_WHOLE_ROWS, seed)
