@@ -28,8 +28,11 @@ def means(model: AnyOrder, test: pd.DataFrame) -> Cells:
     """The mean of every number given the rest of its row, not rounded, as peers do not round theirs; likeliest categories."""
     x, known = model.encoder_.encode(test)
     best = model.model_(x, known).best(at=~known).double().numpy()
-    columns = [c.number(v) if isinstance(c, NumberColumn) else v for c, v in zip(model.encoder_.columns, best.T, strict=True)]
-    return np.stack(columns, axis=1)
+    columns = [
+        column.number(guess) if isinstance(column, NumberColumn) else [code_of(level) for level in column.decode(guess)]
+        for column, guess in zip(model.encoder_.columns, best.T, strict=True)
+    ]
+    return np.array(columns, dtype=np.float64).T
 
 
 @torch.no_grad()
@@ -59,8 +62,13 @@ def cells(table: pd.DataFrame, task: Task) -> Cells:
     out = np.empty(table.shape)
     for i, levels in enumerate(task.levels):
         column = table[f"x{i}"]
-        out[:, i] = [float(v.removeprefix("level ")) for v in column] if levels else column.to_numpy(dtype=np.float64)
+        out[:, i] = [code_of(v) for v in column] if levels else column.to_numpy(dtype=np.float64)
     return out
+
+
+def code_of(level: str) -> float:
+    """The model's own codes are in another order: "level 10" comes before "level 2"."""
+    return float(level.removeprefix("level "))
 
 
 if __name__ == "__main__":
