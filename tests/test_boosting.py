@@ -158,6 +158,10 @@ def test_where_few_rows_are_whole_no_trees_are_grown_for_them():
     trees = grow(SCHEMA, x, present, seeded(0), count=5)
     assert not trees.value[4:].any()  # of b and y; of a itself all other columns are known
     assert trees.value[3].any()
+    model = Boosted(SCHEMA, grow(SCHEMA, *rows_of(300), seeded(0), count=5), torch.ones(4, 3) / 3)
+    assert model.trusted.tolist() == [1, 1, 1]
+    model.plant(trees)
+    assert model.trusted.tolist() == [1, 0, 0]  # empty trees are not asked
 
 
 def test_codes_have_their_marginal_law():

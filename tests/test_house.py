@@ -34,7 +34,7 @@ MAY_KNOW = {
         "errors",
     },
     "inference": {"model", "conditionals", "heads", "subsets", "schema", "errors"},
-    "data": {"schema", "errors"},
+    "data": {"files", "schema", "errors"},
     "pooling": {"errors"},
     "answers": {"data", "heads", "errors"},
     "evidence": {"data", "inference", "model", "errors"},

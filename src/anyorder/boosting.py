@@ -98,6 +98,7 @@ class Boosted(nn.Module):
         check_trees(self.schema, trees)
         for name, tensor in trees._asdict().items():
             self.get_buffer(name).copy_(tensor)
+        self.trusted *= trees.value[len(self.trusted) :].flatten(1).any(-1)  # of these rows too few may have been whole
 
     def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> RecordedLaw:
         """Of one number in every row; what is not known is NaN, and the target itself is never looked at."""

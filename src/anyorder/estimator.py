@@ -1,7 +1,6 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
 
@@ -13,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
-from .blend import WORDS, members_of
+from .blend import WORDS, Trained, members_of
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.table import as_frame
@@ -32,7 +31,7 @@ from .inference import (
     sample,
     seeded,
 )
-from .measuring import Acquired, Asked, Request, acquired, frame_like, next_best, policy_of, told_by
+from .measuring import MeasuringVerbs
 from .memory import Memory
 from .subsets import CanonicalOrder, Question, ask
 from .tables import fit_table
@@ -43,7 +42,7 @@ ROWS_PER_CALL = 512
 
 
 @final
-class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One model of a table, or of images; then any question about it.
 
     Parameters
@@ -81,7 +80,9 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
         if not self.effort > 0 or self.orders < 1:
             raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
         if looks_like_images(X):
-            self.images_ = fit_image_array(X, y, self.effort, self.random_state, self.device, self.callback)
+            images = fit_image_array(X, y, self.effort, self.random_state, self.device, self.callback)
+            self.images_, self.history_ = images, images.history
+            self.model_: Trained = images.model
             return self
         encoder = TableEncoder.learn(X, self.kinds)
         x, present = encoder.encode(X)
@@ -149,19 +150,27 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
         low, high = (self.encoder_.fill(X, end, ~present & numbers) for end in ends)
         return low, high
 
-    def sample(self, n: int = 1, given: Mapping[str, Any] | None = None, **how: Any) -> Frame:
+    def sample(
+        self,
+        n: int = 1,
+        given: Mapping[str, Any] | None = None,
+        *,
+        steps: int | None = None,
+        temperature: float = 1.0,
+        label: int | None = None,
+    ) -> Frame:
         """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in.
 
-        Of images: new ones, and `how` may be steps=, temperature= and label=; see `ImageModel.sample`.
+        Of images: new ones, in so many `steps`, of the class `label`. A `temperature` below 1 keeps to what is likely.
         """
         if self.of_images_:
-            return self.image_model_.sample(n, seed=self.random_state, **how)
-        self._check(**how)
+            return self.image_model_.sample(n, steps, temperature, label, self.random_state)
+        self._check(steps=steps, label=label)
         if n < 0:
             raise InputError(f"sample got n={n}; expected a number of rows.")
         rng = seeded(self.random_state)
         x, known = rows_within(self.model_, read_evidence(self.encoder_, given or {}), n, rng)
-        drawn = sample(self.model_, x, Question(known, ~known), rng)
+        drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
         return self.encoder_.frame(drawn, self.like_)
 
     def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
@@ -213,58 +222,6 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
         terms = path_terms(self.model_, x, Question.joint(present), self._orders())
         return Consistency(terms.sum(-1).double().numpy())
 
-    def next_best(
-        self,
-        X: Frame | Mapping[str, Any],
-        target: str | Sequence[str],
-        costs: Mapping[str, Any] | None = None,
-        groups: Mapping[str, Sequence[str]] | None = None,
-        *,
-        budget: float = math.inf,
-        worth: float = math.inf,
-        ahead: int = 1,
-        draws: int = 32,
-    ) -> Frame:
-        """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
-
-        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
-        what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
-        measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
-        gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
-        columns may tell much together and nothing alone. X is a table with gaps, or one record as a mapping.
-        """
-        records = self._records(X)
-        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws))
-        columns = next_best(self.model_, *records, request, seeded(self.random_state))
-        return frame_like(columns, self.like_, self.encoder_.names)
-
-    def acquire(
-        self,
-        X: Frame | Mapping[str, Any],
-        target: str | Sequence[str],
-        oracle: Frame | Asked,
-        costs: Mapping[str, Any] | None = None,
-        groups: Mapping[str, Sequence[str]] | None = None,
-        *,
-        budget: float = math.inf,
-        worth: float = math.inf,
-        certain: float = -math.inf,
-        steps: int | None = None,
-        ahead: int = 1,
-        draws: int = 8,
-    ) -> Acquired:
-        """Measure, look, choose again, every row on its own path until it stops: see `next_best` for the arguments.
-
-        `oracle` knows the values: a table of the true rows, in which a gap cannot be measured, or a function of the number of
-        a row and the names of columns that returns {name: value}. A row stops when its target has at most `certain` nats of
-        entropy, after `steps` measurements, or when nothing affordable is worth its cost.
-        """
-        records = self._records(X)
-        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws, certain, steps))
-        truth = told_by(oracle, self.encoder_) if callable(oracle) else self._encode(oracle)[0]
-        path = request.path(self.model_, *records, truth, seeded(self.random_state))
-        return acquired(self.model_, path, request, X, self.encoder_, self.like_)
-
     def save(self, path: str | Path) -> None:
         """The whole model in one file; the same data and seed give the same bytes, so times are not in it."""
         if self.of_images_:
@@ -284,6 +241,7 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
         if "images" in about:
             face.images_ = ImageModel.rebuilt(model, about["images"], history)
+            face.model_, face.history_ = face.images_.model, history
             return face
         if "table" not in about:
             raise FormatError(f"{Path(path).name} holds a model, but not one of a table or of images.")
@@ -303,12 +261,13 @@ class AnyOrder(ImageVerbs, TransformerMixin, BaseEstimator):  # type: ignore[mis
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
-    def _check(self, **unexpected: Any) -> None:
-        """Of a table, and fitted."""
+    def _check(self, **for_images: Any) -> None:
+        """Of a table, and fitted; what is for images alone was not asked for."""
         if self.of_images_:
             raise InputError("This is a model of images, the question is one about tables. Use inpaint, sample or score_samples.")
-        if unexpected:
-            raise InputError(f"{next(iter(unexpected))!r} is an option for images; this is a model of a table.")
+        for name, value in for_images.items():
+            if value is not None:
+                raise InputError(f"{name!r} is an option for images; this is a model of a table.")
 
     def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
         self._check()

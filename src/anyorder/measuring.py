@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 from .data import TableEncoder
 from .data.table import Frame, as_frame, encode_value
 from .errors import InputError
-from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose
+from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose, seeded
 from .inference.acquisition import Oracle
 from .inference.choice import affordable_with, still_open
 from .model import Model
@@ -242,3 +242,71 @@ def with_measured(X: Frame | Mapping[str, Any], path: Path, encoder: TableEncode
         return encoder.fill(X, path.x, measured)
     new = measured[0].nonzero().squeeze(-1).tolist()
     return dict(X) | {encoder.columns[i].name: encoder.columns[i].decode(path.x[:, i].double().numpy())[0] for i in new}
+
+
+class MeasuringVerbs:
+    """What the face of all models can say about measurements."""
+
+    schema_: Schema
+    encoder_: TableEncoder
+    model_: Any
+    like_: Frame
+    random_state: int
+
+    def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def _records(self, X: Frame | Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+        raise NotImplementedError
+
+    def next_best(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        ahead: int = 1,
+        draws: int = 32,
+    ) -> Frame:
+        """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
+
+        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
+        measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
+        gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
+        columns may tell much together and nothing alone. X is a table with gaps, or one record as a mapping.
+        """
+        records = self._records(X)
+        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws))
+        columns = next_best(self.model_, *records, request, seeded(self.random_state))
+        return frame_like(columns, self.like_, self.encoder_.names)
+
+    def acquire(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        oracle: Frame | Asked,
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        certain: float = -math.inf,
+        steps: int | None = None,
+        ahead: int = 1,
+        draws: int = 8,
+    ) -> Acquired:
+        """Measure, look, choose again, every row on its own path until it stops: see `next_best` for the arguments.
+
+        `oracle` knows the values: a table of the true rows, in which a gap cannot be measured, or a function of the number of
+        a row and the names of columns that returns {name: value}. A row stops when its target has at most `certain` nats of
+        entropy, after `steps` measurements, or when nothing affordable is worth its cost.
+        """
+        records = self._records(X)
+        request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws, certain, steps))
+        truth = told_by(oracle, self.encoder_) if callable(oracle) else self._encode(oracle)[0]
+        path = request.path(self.model_, *records, truth, seeded(self.random_state))
+        return acquired(self.model_, path, request, X, self.encoder_, self.like_)

@@ -72,6 +72,11 @@ def test_info(picture_model, run):
         (("inpaint", "TABLE", "IMAGE", "--half", "left"), "is a model of tables; this question is about images"),
         (("ask", "PICTURES", "x"), "is a model of images; this question is about tables"),
         (("sample", "TABLE", "--grid", "new.png"), "is a model of tables"),
+        (("sample", "PICTURES"), "sample --grid FILE"),
+        (("sample", "TABLE", "--steps", "3"), "--steps and --label are for images"),
+        (("sample", "PICTURES", "--grid", "new.jpg"), "name it *.png"),
+        (("inpaint", "PICTURES", "IMAGE", "--half", "left", "-o", "new.jpg"), "name it *.png"),
+        (("fit", "EMPTY", "-o", "x.ao", "--without-rows"), "are for tables"),
         (("fit", "EMPTY", "-o", "x.ao"), "no folder with images"),
     ],
 )

@@ -25,6 +25,7 @@ Output = Annotated[
     typer.Option("-o", "--output", help="A table file, by its suffix; without it, csv on standard output.", show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
 
@@ -81,7 +82,11 @@ def fit(
     kinds = kinds_of(kind or [])
     check_model_output(path, table)
     if table.is_dir():
-        fit_folder(table, path, effort, seed, json)
+        if kinds or without_rows:
+            raise InputError(f"{table.name} is a folder of images; --kind and --without-rows are for tables.")
+        from . import images, printing
+
+        printing.tell(images.fit_folder(table, path, effort=effort, random_state=seed), printing.show_images, json)
         return
     frame = read_table(table)
     from ..training import progress_bar
@@ -156,19 +161,23 @@ def sample(
     ] = None,
     output: Output = None,
     grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
-    steps: Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")] = None,
+    steps: Steps = None,
     label: Annotated[int | None, typer.Option(help="The class of the images.", show_default=False)] = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
     """Draw new rows, given the values of some columns; or new images."""
     if grid is not None:
-        check_place(grid, model)
+        from ..data.image import check_lossless
         from . import images, printing
 
+        check_lossless(grid)
+        check_place(grid, model)
         document = images.sample(load(model, seed, images=True), n, steps, label, grid)
         printing.tell(document, lambda d: print(f"{n} images: {d['file']}"), json)
         return
+    if steps is not None or label is not None:
+        raise InputError("--steps and --label are for images, which are drawn into a file: --grid new.png.")
     parts = parse_evidence(given or [])
     check_files(output, model)
     from . import tables
@@ -276,17 +285,6 @@ def info(model: ModelFile, json: AsJson = False) -> None:
 
     document = models.info(model)
     printing.tell(document, printing.show_info if "columns" in document else printing.show_images, json)
-
-
-def fit_folder(folder: Path, path: Path, effort: float, seed: int, json: bool) -> None:
-    from ..data.image import read_folder
-    from ..training import progress_bar
-    from . import images, printing
-
-    pictures, _ = read_folder(folder)
-    with progress_bar() as progress:
-        document = images.fit(pictures, path, progress, effort=effort, random_state=seed)
-    printing.tell(document, printing.show_images, json)
 
 
 def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool) -> None:

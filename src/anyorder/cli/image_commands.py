@@ -5,11 +5,9 @@ from typing import Annotated
 
 import typer
 
-from .commands import AsJson, ModelFile, Seed, app
+from .commands import AsJson, ModelFile, Seed, Steps, app
 from .files import check_place
 from .loading import load
-
-Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")]
 
 
 @app.command(epilog="Example: anyorder inpaint digits.ao photo.png --half right -n 4 -o filled.png")
@@ -30,8 +28,11 @@ def inpaint(
     json: AsJson = False,
 ) -> None:
     """Fill what is missing of an image, several times; no known pixel is touched."""
-    check_place(output, photo, model, *([mask] if mask else []))
+    from ..data.image import check_lossless
     from . import images, printing
+
+    check_lossless(output)
+    check_place(output, photo, model, *([mask] if mask else []))
 
     document = images.inpaint(load(model, seed, images=True), photo, images.Missing(mask, box, half), n, steps, output)
     printing.tell(document, lambda d: print(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)

@@ -1,16 +1,16 @@
 """What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
 
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ..data.image import grid, read_image, write_image
+from ..data.image import grid, read_folder, read_image, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
+from ..training import progress_bar
 from .models import describe_images
 
 Document = dict[str, Any]
@@ -68,10 +68,12 @@ def half_of(name: str, shape: tuple[int, ...]) -> Marks:
     return halves[name]
 
 
-def fit(images: NDArray[Any], path: Path, progress: Callable[[Any], None], **settings: Any) -> Document:
-    """Train, save, and say what was found."""
+def fit_folder(folder: Path, path: Path, **settings: Any) -> Document:
+    """Train on all images of a folder, save, and say what was found."""
+    images, _ = read_folder(folder)
     start = time.monotonic()
-    model = AnyOrder(callback=progress, **settings).fit(images)
+    with progress_bar() as progress:
+        model = AnyOrder(callback=progress, **settings).fit(images)
     seconds = time.monotonic() - start
     model.save(path)
     return {"images": len(images), **describe_images(model, path), "seconds": seconds}
@@ -82,8 +84,9 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: i
     image = read_image(photo)
     marks = missing.marks(image.shape)
     filled = model.inpaint(image[None], marks, draws, steps)[:, 0]
-    kept = np.where(marks if image.ndim == 2 else marks[..., None], np.uint8(128), image)
-    write_image(output, grid(np.stack([image, kept, *filled]), columns=draws + 2), ENLARGE if max(image.shape) < 128 else 1)
+    shown = brightened(np.stack([image, image, *filled]), model)
+    shown[1][marks] = 128  # what was kept
+    write_image(output, grid(shown, columns=draws + 2), enlarged(image.shape))
     files = [output.with_name(f"{output.stem}-{k}{output.suffix}") for k in range(1, draws + 1)]
     for path, one in zip(files, filled, strict=True):
         write_image(path, one)
@@ -94,8 +97,12 @@ def sample(model: AnyOrder, n: int, steps: int | None, label: int | None, output
     """New images in one grid."""
     drawn = model.sample(n, steps=steps, label=label)
     columns = int(np.ceil(np.sqrt(n)))
-    write_image(output, grid(brightened(drawn, model), columns), ENLARGE if max(drawn.shape[1:]) < 128 else 1)
+    write_image(output, grid(brightened(drawn, model), columns), enlarged(drawn.shape[1:]))
     return {"images": n, "steps": steps, "file": str(output)}
+
+
+def enlarged(shape: tuple[int, ...]) -> int:
+    return ENLARGE if max(shape) < 128 else 1
 
 
 def brightened(images: NDArray[Any], model: AnyOrder) -> NDArray[np.uint8]:

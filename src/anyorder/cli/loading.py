@@ -12,8 +12,9 @@ def load(model: Path, seed: int = 0, images: bool = False) -> Any:
 
     face = AnyOrder.load(model).set_params(random_state=seed)
     if face.of_images_ != images:
+        remedy = "Use inpaint, info, or sample --grid FILE." if face.of_images_ else "Fit one to a folder of images."
         kinds = ("images", "tables") if face.of_images_ else ("tables", "images")
-        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}.")
+        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}. {remedy}")
     return face
 
 

@@ -25,7 +25,7 @@ MOST_LINES, DRAWS, BINS = 6, 64, 8
 class Prices:
     """What can be measured: the price of every column or group, and the columns of the groups."""
 
-    costs: dict[str, Any] | None = None
+    costs: dict[str, float] | None = None
     groups: dict[str, list[str]] = field(default_factory=dict)
 
 
@@ -184,7 +184,7 @@ def converse(visit: Visit, read: Callable[[str], str]) -> None:
 def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -> bool:
     """Read what was found; False if the person wants to stop. The first value of a group pays for all of it."""
     measurement = visit.menu.measurements[visit.menu.names.index(name)]
-    cost = measurement.cost
+    paid = False
     for column in visit.columns(measurement):
         while column not in visit.known:
             text = read(f"{column if column == name else f'{name}: {column}'} = ").strip()
@@ -195,11 +195,11 @@ def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -
             try:
                 if "=" in text:
                     measured_else(visit, parse_evidence([text])[0])
-                    if cost == measurement.cost:  # not in the middle of a group: look again
+                    if not paid:  # not in the middle of a group: look again
                         return True
                     continue
                 visit.known[column] = one_value(find_column(visit.model.encoder_, column), text)
-                visit.spent, cost = visit.spent + cost, 0.0
+                visit.spent, paid = visit.spent + (0.0 if paid else measurement.cost), True
             except InputError as error:
                 out.line(str(error), "red")
     visit.given_up.add(name)

@@ -12,6 +12,7 @@ from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
 from ..errors import FormatError, InputError
+from ..files import write_whole
 from ..schema import Ordinal, Schema
 
 Pixels = NDArray[Any]
@@ -153,8 +154,9 @@ def read_image(path: str | Path) -> Pixels:
             image.load()
             if "A" in image.getbands() or "transparency" in image.info:
                 raise InputError(f"{path.name} has transparent pixels; expected grey or colour. Put it on a background first.")
-            mode = "L" if image.mode in ("1", "L", "I;16") else "RGB"
-            return np.asarray(image.convert(mode))
+            if image.mode not in ("1", "L", "P", "RGB"):
+                raise InputError(f"{path.name} has pixels of kind {image.mode}; expected grey or colour with 8 bits a channel.")
+            return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
     except (UnidentifiedImageError, OSError, SyntaxError) as error:
@@ -191,14 +193,29 @@ def grid(images: Pixels, columns: int, gap: int = 2) -> Pixels:
     return sheet.squeeze(2) if channels == 1 else sheet
 
 
+def check_lossless(path: str | Path) -> None:
+    """Other formats would change pixels."""
+    if Path(path).suffix.lower() != ".png":
+        raise InputError(f"{Path(path).name} is no name for a picture that keeps every pixel; name it *.png.")
+
+
 def write_image(path: str | Path, pixels: Pixels, enlarge: int = 1) -> None:
+    """A PNG file, whole or not at all."""
+    check_lossless(path)
+    image = larger(pixels, enlarge)
+    write_whole(Path(path), lambda beside: image.save(beside, format="PNG"))
+
+
+def larger(pixels: Pixels, enlarge: int) -> Image.Image:
     image = Image.fromarray(np.asarray(pixels, dtype=np.uint8))
-    image.resize((image.width * enlarge, image.height * enlarge), Image.Resampling.NEAREST).save(path)
+    return image.resize((image.width * enlarge, image.height * enlarge), Image.Resampling.NEAREST)
 
 
 def write_film(path: str | Path, frames: Sequence[Pixels], enlarge: int = 1, milliseconds: int = 120) -> None:
     """An animated GIF; the last frame stays."""
-    images = [Image.fromarray(np.asarray(frame, dtype=np.uint8)) for frame in frames]
-    images = [image.resize((image.width * enlarge, image.height * enlarge), Image.Resampling.NEAREST) for image in images]
+    images = [larger(frame, enlarge) for frame in frames]
     waits = [milliseconds] * (len(images) - 1) + [20 * milliseconds]
-    images[0].save(path, save_all=True, append_images=images[1:], duration=waits, loop=0)
+    write_whole(
+        Path(path),
+        lambda beside: images[0].save(beside, format="GIF", save_all=True, append_images=images[1:], duration=waits, loop=0),
+    )
