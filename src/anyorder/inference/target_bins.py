@@ -91,7 +91,8 @@ class TargetBins(Estimator):
             members for members in sets if len(members) == len(start.targets) == 1 and 0 < levels[members[0]] <= self.draws
         ]
         alone = [members[0] for members in sets if len(members) == 1 and members not in counted]
-        drawn = Columns.of(start.laws, alone, self.draws, shared=True).sample(rng) if alone else start.x[:, :, None]
+        together = Columns.of(start.laws, alone, self.draws, shared=True).sample(rng).unbind(-1) if alone else ()
+        drawn = dict(zip(alone, together, strict=True))
         out = []
         for members in sets:
             if members in counted:
@@ -101,7 +102,7 @@ class TargetBins(Estimator):
                 out.append(Outcomes(start.with_value(members[0], codes.expand(len(start.x), -1)), law.pmf(), drawn=False))
                 continue
             if len(members) == 1:
-                y = start.with_value(members[0], drawn[:, :, alone.index(members[0])])
+                y = start.with_value(members[0], drawn[members[0]])
             else:
                 y = draw_targets(model, start.x, start.given, members, self.draws, rng).y
             out.append(Outcomes(y, torch.full_like(y[:, :, 0], 1 / self.draws), drawn=True))
