@@ -11,9 +11,13 @@ from sklearn.exceptions import NotFittedError
 
 from anyorder import AnyOrder, InputError
 from anyorder.data import ImageEncoder
-from anyorder.images import ImageModel, binarised_anew, build_image_model
+from anyorder.images import ImageModel, binarised_anew, build_image_model, fit_images
 from anyorder.inference import mixture_log_prob, seeded
+from anyorder.networks import SIZES, UNetSize
 from anyorder.subsets import CanonicalOrder, Question
+from anyorder.training.edges import ardm
+from anyorder.training.loss import edge_loss
+from anyorder.training.optimizer import Descent
 
 RNG = np.random.default_rng(0)
 
@@ -32,7 +36,7 @@ def model():
 def tiny(levels=2, seed=0):
     """An untrained model of 2 x 2 pixels, with parameters that are not zero."""
     encoder = ImageEncoder(2, 2, 1, levels)
-    net = build_image_model(encoder, widths=(4, 6), labels=2, seed=seed)
+    net = build_image_model(encoder, UNetSize((4, 6), 1), labels=2, seed=seed)
     with torch.no_grad():
         for p in net.parameters():
             p += 0.2 * torch.randn(p.shape, generator=seeded(seed))
@@ -49,6 +53,141 @@ def test_all_images_together_have_probability_one(levels, orders, steps):
     missing = np.array([[1, 0], [0, 1]])
     same = every[(every[:, 0, 1] == 1) & (every[:, 1, 0] == 0)]
     assert np.exp(ours.score_samples(same, missing, orders=orders, steps=steps)).sum() == pytest.approx(1, abs=1e-5)
+
+
+def small(encoder, seed=0):
+    """An untrained model with parameters that are not zero."""
+    net = build_image_model(encoder, UNetSize((4, 6), 1), seed=seed)
+    with torch.no_grad():
+        for p in net.parameters():
+            p += 0.3 * torch.randn(p.shape, generator=seeded(seed))
+    return ImageModel(encoder, net.eval())
+
+
+# Values as digits and pixels as colours, with so few images that all can be listed
+WRITTEN = [
+    ImageEncoder(1, 2, 1, 4, base=2),
+    ImageEncoder(2, 2, 1, 3, base=2),  # 3 is no power of 2: one combination of digits is no value
+    ImageEncoder(1, 1, 3, 5, base=3),
+    ImageEncoder(1, 2, 3, 2, colours=True),
+    ImageEncoder(1, 1, 3, 5, colours=True),
+]
+every_writing = pytest.mark.parametrize("encoder", WRITTEN, ids=repr)
+
+
+def all_images(encoder):
+    count = int(np.prod(encoder.pixels))
+    return np.array(list(itertools.product(range(encoder.levels), repeat=count)), dtype=np.uint8).reshape(-1, *encoder.pixels)
+
+
+@every_writing
+@pytest.mark.parametrize("orders", [1, 3])
+def test_all_images_together_have_probability_one_however_they_are_written(encoder, orders):
+    ours, every = small(encoder), all_images(encoder)
+    for steps in (None, 2 * encoder.digits):
+        assert np.exp(ours.score_samples(every, orders=orders, steps=steps)).sum() == pytest.approx(1, abs=1e-5)
+
+
+@every_writing
+def test_images_are_drawn_as_often_as_they_are_likely_however_they_are_written(encoder):
+    ours, count = small(encoder), 4000
+    every = all_images(encoder)
+    x = encoder.encode(every)
+    walks = torch.stack([ours.order.rank(Question.joint(x[:1] > -1), seeded(s))[0].argsort() for s in range(150)])
+    orders = [CanonicalOrder(tuple(walk.tolist())) for walk in walks]
+    p = mixture_log_prob(ours.model, x, Question.joint(torch.ones_like(x, dtype=torch.bool)), orders).exp().numpy()
+    places = {image.tobytes(): k for k, image in enumerate(every)}
+    drawn = ours.sample(count).reshape(count, *encoder.pixels)
+    counts = np.bincount([places[np.ascontiguousarray(image).tobytes()] for image in drawn], minlength=len(every))
+    excess = (counts / count - p) / np.sqrt(p * (1 - p) / count + 1e-5)
+    assert np.abs(excess).max() < 5.5
+    assert (excess**2).mean() < 1.5
+
+
+def test_the_digits_of_an_image_are_learned_and_completed():
+    images = (stripes(400) * 9 + 3).astype(np.int64)  # values 3 and 12 of 16
+    encoder = ImageEncoder(6, 5, 1, 16, base=4)
+    ours = fit_images(encoder, encoder.encode(images), size=UNetSize((16, 16), 1), effort=0.1)
+    mask = np.arange(6)[:, None] * np.ones(5) > 2
+    filled = ours.inpaint(images[:20], mask, steps=12)[0]
+    assert (filled == images[:20]).mean() > 0.97
+    assert ours.score_samples(images[:20]).mean() > -10
+    with pytest.raises(InputError, match="multiple"):
+        ours.sample(1, steps=3)
+
+
+def test_colours_are_learned_and_completed():
+    images = stripes(400)[..., None] * np.array([200, 30, 90]) + np.array([10, 20, 30])
+    ours = AnyOrder(effort=0.2).fit(images.astype(np.uint8))
+    mask = np.arange(6)[:, None] * np.ones(5) > 2
+    filled = ours.inpaint(images[:20], mask, steps=6)[0]
+    assert np.abs(filled.astype(float) - images[:20]).mean() < 8
+    assert ours.sample(2, steps=3).shape == (2, 6, 5, 3)
+    with pytest.raises(InputError, match="colours"):
+        ours.inpaint(images[:1], mask[..., None] * np.array([1, 0, 0]))
+
+
+def parameters_by_hand(widths, depth, patch, attention, maps, numbers):
+    """Convolutions with their offsets, norms with their scales, level by level."""
+    conv = lambda a, b, side=3: a * b * side**2 + b  # noqa: E731
+    block = lambda w: 2 * (w + conv(w, w))  # noqa: E731
+    look = lambda w: w + 3 * w * w + w * w + w  # noqa: E731
+    total = conv(maps * patch**2, widths[0]) + widths[0] + conv(widths[0], numbers * patch**2)
+    total += sum(2 * depth * block(w) for w in widths) + (2 * depth * look(widths[-1]) if attention else 0)
+    return total + sum(conv(a, b, 2) + conv(b, a, 2) for a, b in itertools.pairwise(widths))
+
+
+BLACK, GREY, COLOURED = ImageEncoder(28, 28, 1, 2), ImageEncoder(28, 28, 1, 256), ImageEncoder(32, 32, 3, 256, colours=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "encoder", "maps", "numbers", "parameters"),
+    [
+        ("small", BLACK, 3, 1, 206_244),
+        ("medium", BLACK, 3, 1, 875_764),
+        ("large", BLACK, 3, 1, 12_623_012),
+        ("sfarm-mnist", BLACK, 3, 1, 149_697),
+        ("sfarm-fashion-mnist", GREY, 3, 3, 150_275),
+        ("sfarm-cifar10", COLOURED, 5, 300, 19_259_052),
+        ("sfarm-celeba64", COLOURED, 5, 300, 47_849_516),
+        ("sfarm-imagenet64", COLOURED, 5, 300, 47_849_516),
+        ("ardm-cifar10", ImageEncoder(32, 32, 3, 256), 7, 45, 92_493_357),
+    ],
+)
+def test_the_papers_networks_can_be_built(name, encoder, maps, numbers, parameters):
+    with torch.device("meta"):
+        model = build_image_model(encoder, SIZES[name])
+    size = SIZES[name]
+    assert sum(p.numel() for p in model.parameters()) == parameters
+    assert parameters == parameters_by_hand(size.widths, size.depth, size.patch, size.attention, maps, numbers)
+
+
+def test_every_size_is_tested():
+    assert len(SIZES) == 9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_a_named_network_takes_a_step(name):
+    """On very small images: the kernels are the same."""
+    encoder = ImageEncoder(4, 4, 1, 2) if "mnist" in name else ImageEncoder(4, 4, 3, 256, colours=name != "ardm-cifar10")
+    model = build_image_model(encoder, SIZES[name])
+    descent = Descent(model.parameters(), model.network.kernels(), 1e-3, 0.01)
+    x, before = torch.zeros(1, len(encoder)), model.network.last.weight.detach().clone()
+    edges = ardm().sample(torch.ones_like(x, dtype=torch.bool), seeded())
+    nats = [edge_loss(model, x, edges).sum()]
+    nats[0].backward()
+    descent.step(1.0)
+    nats.append(edge_loss(model, x, edges).sum())
+    assert nats[1] < nats[0]
+    assert not torch.equal(before, model.network.last.weight)
+
+
+def test_unknown_sizes_are_refused():
+    with pytest.raises(InputError, match="sfarm-cifar10"):
+        AnyOrder(size="huge").fit(stripes())
+    with pytest.raises(InputError, match="for images"):
+        AnyOrder(size="medium").fit(np.zeros((10, 2)))
 
 
 def test_samples_are_as_frequent_as_likely():
@@ -68,7 +207,7 @@ def test_no_known_pixel_is_ever_changed(data):
     shape = data.draw(st.sampled_from([(1, 1, 1), (3, 2, 1), (2, 3, 3), (5, 5, 1)]))
     levels = data.draw(st.sampled_from([2, 17, 256]))
     encoder = ImageEncoder(*shape, levels)
-    net = ImageModel(encoder, build_image_model(encoder, widths=(4,), seed=1))
+    net = ImageModel(encoder, build_image_model(encoder, UNetSize((4,), 1), seed=1))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     images = rng.integers(0, levels, (2, *shape), dtype=np.uint8)
     mask = rng.random((2, *shape[:2])) < data.draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))

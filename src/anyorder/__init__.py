@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from .memory import Memory
     from .model import AnyOrderModel, build_model
     from .pooling import pool
-    from .schema import Category, Ordinal, Real, Recorded, Schema, Variable
+    from .schema import Category, Colour, Ordinal, Real, Recorded, Schema, Variable
     from .subsets import Question, ask
     from .training import Recipe, fit, load_model, progress_bar, save_model
 
@@ -41,6 +41,7 @@ __all__ = [
     "Blend",
     "Boosted",
     "Category",
+    "Colour",
     "Conditionals",
     "FormatError",
     "InputError",

@@ -48,6 +48,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
     Parameters
     ----------
     effort: how long to train; 1 is a fraction of a minute on a small table, more is slower and better.
+    size: the network for images: small, medium, large, or one of the papers', such as sfarm-cifar10.
     orders: how many fixed orders are mixed when scoring.
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
     keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model
@@ -60,6 +61,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
     def __init__(
         self,
         effort: float = 1.0,
+        size: str = "small",
         orders: int = 4,
         kinds: Mapping[str, str] | None = None,
         keep_rows: bool = True,
@@ -68,6 +70,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
         device: str = "auto",
     ) -> None:
         self.effort = effort
+        self.size = size
         self.orders = orders
         self.kinds = kinds
         self.keep_rows = keep_rows
@@ -80,10 +83,12 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
         if not self.effort > 0 or self.orders < 1:
             raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
         if looks_like_images(X):
-            images = fit_image_array(X, y, self.effort, self.random_state, self.device, self.callback)
+            images = fit_image_array(X, y, self.size, self.effort, self.random_state, self.device, self.callback)
             self.images_, self.history_ = images, images.history
             self.model_: Trained = images.model
             return self
+        if self.size != "small":
+            raise InputError(f"size={self.size!r} is for images; a table's network has one size. Use effort.")
         encoder = TableEncoder.learn(X, self.kinds)
         x, present = encoder.encode(X)
         fitted = fit_table(

@@ -1,7 +1,7 @@
 """One model of images: train it, fill what is missing of them, draw new ones, say how likely any part is given any other."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -14,29 +14,41 @@ from torch import Generator, Tensor
 from .blend import Trained
 from .data import ImageEncoder
 from .errors import FormatError, InputError
-from .heads import default_head
+from .heads import ColourMixture, LogisticMixture, default_head
 from .inference import fixed_orders, mixture_log_prob, sample, seeded, walk
 from .model import AnyOrderModel
-from .networks import UNet
+from .networks import SIZES, UNet, UNetSize, size_named
 from .schema import Mask, Values
-from .subsets import Blocks, OneByOne, Quadratic, Question
+from .subsets import Blocks, OneByOne, Order, Precedence, Quadratic, Question, RandomOrder, Repeated
 from .training import Check, Recipe, ardm, fit, save_model
 
 STEPS = 4000  # of training, at an effort of 1
 IMAGES_PER_CALL = 64
+MOST_HELD_OUT = 512  # images that every check scores
+SMALLEST_IN_PATCHES = 16  # pixels of a side; smaller images are seen pixel by pixel
 Pixels = NDArray[Any]
 
 
-def build_image_model(
-    encoder: ImageEncoder, widths: tuple[int, ...] = (16, 32, 64), depth: int = 1, labels: int = 0, seed: int = 0
-) -> AnyOrderModel:
+def build_image_model(encoder: ImageEncoder, size: UNetSize = SIZES["small"], labels: int = 0, seed: int = 0) -> AnyOrderModel:
     """An untrained U-Net; `labels` is how many classes the images may be told to be of, 0 for none."""
     schema = encoder.schema
-    heads = [default_head(variable.domain) for variable in schema]
+    head = default_head(schema.variables[0].domain)
+    if isinstance(head, LogisticMixture | ColourMixture):
+        head = replace(head, components=size.components)
+    heads = [head] * len(schema)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        outputs = sum(head.width for head in heads)
-        network = UNet(schema, outputs, encoder.shape, widths, depth, (labels,) if labels else ())
+        network = UNet(
+            schema,
+            head.width * len(schema),
+            encoder.shape,
+            size.widths,
+            size.depth,
+            (labels,) if labels else (),
+            size.patch if min(encoder.height, encoder.width) >= SMALLEST_IN_PATCHES else 1,
+            size.attention,
+            top=encoder.levels - 1 if encoder.base else 0,
+        )
     return AnyOrderModel(schema, heads, network)
 
 
@@ -44,6 +56,7 @@ def fit_images(
     encoder: ImageEncoder,
     x: Values,
     labels: Tensor | None = None,
+    size: UNetSize = SIZES["small"],
     effort: float = 1.0,
     seed: int = 0,
     device: str = "auto",
@@ -51,23 +64,49 @@ def fit_images(
 ) -> "ImageModel":
     """Small batches, which matter most; a third of the labels is left out, so that images are known without them too."""
     count = int(labels.max()) + 1 if labels is not None else 0
-    model = build_image_model(encoder, labels=count, seed=seed)
-    steps = max(1, round(STEPS * effort))
-    recipe = Recipe(ardm(), steps, batch_size=16, check_every=max(1, steps // 10), patience=10, seed=seed, device=device)
+    model = build_image_model(encoder, size, count, seed)
     context = None
     if labels is not None:
         left_out = torch.rand(len(labels), generator=seeded(seed)) < 1 / 3
         context = torch.where(left_out, -1, labels)[:, None]
+    recipe = image_recipe(encoder, len(x), max(1, round(STEPS * effort)), seed, device)
     fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, progress)
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     return ImageModel(encoder, fitted.model.cpu(), fitted.history)
 
 
+def image_recipe(encoder: ImageEncoder, images: int, steps: int, seed: int = 0, device: str = "auto") -> Recipe:
+    """How images are trained: ARDM's law along the orders that the encoder allows, in small batches."""
+    return Recipe(
+        replace(ardm(), order=order_of(encoder)),
+        steps,
+        batch_size=16,
+        learning_rate=3e-3,
+        average=0.999,
+        held_out=min(0.1, MOST_HELD_OUT / max(images, 1)),
+        check_every=max(1, steps // 10),
+        seed=seed,
+        device=device,
+    )
+
+
+def order_of(encoder: ImageEncoder) -> Order:
+    """Any order; of digits all most significant ones before the next."""
+    return Precedence(encoder.stages) if encoder.base else RandomOrder()
+
+
 def fit_image_array(
-    images: Pixels, labels: Any, effort: float, seed: int, device: str, progress: Callable[[Check], None] | None
+    images: Pixels,
+    labels: Any,
+    size: str,
+    effort: float,
+    seed: int,
+    device: str,
+    progress: Callable[[Check], None] | None,
 ) -> "ImageModel":
     """From an array of images, and of whole numbers that say of which class each is."""
+    size_named(size)
     encoder = ImageEncoder.learn(images)
     x, classes = encoder.encode(images), None
     if labels is not None:
@@ -76,7 +115,8 @@ def fit_image_array(
             raise InputError(
                 f"The labels are {classes.dtype} of shape {tuple(classes.shape)}; expected {len(x)} whole numbers, 0 or more."
             )
-    return fit_images(encoder, x, classes if classes is None else classes.long(), effort, seed, device, progress)
+    classes = None if classes is None else classes.long()
+    return fit_images(encoder, x, classes, size_named(size), effort, seed, device, progress)
 
 
 @final
@@ -87,6 +127,10 @@ class ImageModel:
     encoder: ImageEncoder
     model: AnyOrderModel
     history: list[Check] = field(default_factory=list)
+
+    @property
+    def order(self) -> Order:
+        return order_of(self.encoder)
 
     def inpaint(
         self,
@@ -121,7 +165,7 @@ class ImageModel:
         question = Question(torch.zeros_like(x, dtype=torch.bool), torch.ones_like(x, dtype=torch.bool))
         context = self._context(label, n)
         with torch.no_grad():
-            for step in walk(self.model, x, question, blocks=blocks_of(steps), rng=rng, context=context):
+            for step in walk(self.model, x, question, order=self.order, blocks=self._blocks(steps), rng=rng, context=context):
                 x.copy_(torch.where(step.now, step.conditionals.sample(rng, at=step.now), x))
                 yield self.encoder.decode(x), step.given | step.now
 
@@ -129,8 +173,8 @@ class ImageModel:
         """log p(missing | rest) of every image in nats; log p of the whole image if nothing is said to be missing."""
         x = self.encoder.encode(images)
         target = torch.ones_like(x, dtype=torch.bool) if missing is None else self.encoder.mask_of(missing, len(x))
-        several = fixed_orders(len(self.encoder), orders)
-        out = mixture_log_prob(self.model, x, Question(~target, target), several, blocks=blocks_of(steps))
+        several = fixed_orders(len(self.encoder), orders, within=self.order)
+        out = mixture_log_prob(self.model, x, Question(~target, target), several, blocks=self._blocks(steps))
         return out.double().numpy()
 
     def save(self, path: str | Path, **more: Any) -> None:
@@ -152,13 +196,22 @@ class ImageModel:
                 x[some],
                 Question(known[some], ~known[some]),
                 rng,
-                blocks=blocks_of(steps),
+                order=self.order,
+                blocks=self._blocks(steps),
                 temperature=temperature,
                 context=self._context(label, len(some)),
             )
             for some in torch.arange(len(x)).split(IMAGES_PER_CALL)
         ]
         return torch.cat(parts) if len(x) else x
+
+    def _blocks(self, steps: int | None) -> Blocks:
+        """`steps` network calls in all, as many for every digit."""
+        if steps is None or self.encoder.digits == 1:
+            return blocks_of(steps)
+        if steps % self.encoder.digits:
+            raise InputError(f"steps={steps}; every value has {self.encoder.digits} digits: expected a multiple of that.")
+        return Repeated(Quadratic(steps // self.encoder.digits), self.encoder.digits)
 
     def _context(self, label: int | None, count: int) -> Tensor | None:
         """The class that all images are told to be of."""

@@ -53,6 +53,23 @@ class Ordinal(_Coded):
 
 @final
 @dataclass(frozen=True)
+class Colour:
+    """Red, green and blue of one pixel, each with `shades` levels, written as the one code (r shades + g) shades + b."""
+
+    kind: ClassVar[str] = "colour"
+    shades: int
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.shades <= 256:  # float32 is exact up to 2^24
+            raise InputError(f"Colour got shades={self.shades}; expected between 2 and 256.")
+
+    @property
+    def levels(self) -> int:
+        return self.shades**3
+
+
+@final
+@dataclass(frozen=True)
 class Recorded:
     """A number written down in whole multiples of `spacing`.
 
@@ -70,12 +87,12 @@ class Recorded:
             raise InputError(f"Recorded got spacing={self.spacing}; expected a positive number.")
 
 
-Domain = Real | Category | Ordinal | Recorded
+Domain = Real | Category | Ordinal | Colour | Recorded
 
 
 def levels_of(domain: Domain) -> int:
     """How many codes a variable has; 0 for a number."""
-    return domain.levels if isinstance(domain, Category | Ordinal) else 0
+    return domain.levels if isinstance(domain, Category | Ordinal | Colour) else 0
 
 
 def spacing_of(domain: Domain) -> float:
@@ -83,7 +100,7 @@ def spacing_of(domain: Domain) -> float:
     return domain.spacing if isinstance(domain, Recorded) else 1.0
 
 
-DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Recorded)}
+DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Colour, Recorded)}
 
 
 @final
@@ -179,7 +196,7 @@ class Schema:
                 f"`present` is {present.dtype} of shape {tuple(present.shape)}; expected torch.bool of shape {tuple(x.shape)}."
             )
         self._refuse(present & ~torch.isfinite(x), x, "is not a finite number", "Mark gaps as not present, and mend infinities.")
-        coded = [i for i, v in enumerate(self) if isinstance(v.domain, Category | Ordinal)]
+        coded = [i for i, v in enumerate(self) if isinstance(v.domain, Category | Ordinal | Colour)]
         if coded:
             levels = torch.tensor([getattr(v.domain, "levels", 0) for v in self], device=x.device)[coded]
             part = x[:, coded]

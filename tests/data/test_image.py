@@ -24,6 +24,7 @@ ALL = {
     "floats": RNG.integers(0, 17, (5, 4, 3)).astype(np.float64),
     "one image": GREY[:1],
 }
+SEPARATE = ImageEncoder(4, 3, 3, 256)  # red, green and blue as three variables
 
 
 @pytest.mark.parametrize("images", ALL.values(), ids=ALL)
@@ -49,12 +50,53 @@ def test_levels(name, levels, unit):
 
 
 def test_variables_are_in_reading_order_channels_last():
-    x = ImageEncoder.learn(COLOUR).encode(COLOUR)
+    x = SEPARATE.encode(COLOUR)
     assert x[2, (1 * 3 + 2) * 3 + 1] == COLOUR[2, 1, 2, 1]
 
 
+def test_a_colour_is_one_code():
+    x = ImageEncoder.learn(COLOUR).encode(COLOUR)
+    red, green, blue = (int(v) for v in COLOUR[2, 1, 2])
+    assert x.shape == (5, 12)
+    assert x[2, 1 * 3 + 2] == (red * 256 + green) * 256 + blue
+    assert torch.equal(ImageEncoder(1, 1, 3, 256, colours=True).encode(np.full((1, 1, 1, 3), 255)), torch.tensor([[2.0**24 - 1]]))
+
+
+def test_digits_are_the_most_significant_first():
+    x = ImageEncoder(1, 2, 1, 256, base=4).encode(np.array([[[0b00_01_10_11, 255]]], dtype=np.uint8))
+    assert x.tolist() == [[0, 1, 2, 3, 3, 3, 3, 3]]
+    assert ImageEncoder(1, 2, 1, 256, base=4).stages == (0, 1, 2, 3, 0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize(("levels", "base"), [(256, 2), (256, 4), (256, 16), (256, 3), (256, 255), (17, 4), (3, 2)])
+def test_digits_of_any_base_write_every_value(channels, levels, base):
+    encoder = ImageEncoder(2, levels, channels, levels, base=base)
+    images = np.broadcast_to(np.arange(levels, dtype=np.uint8)[:, None], (1, 2, levels, channels))
+    x = encoder.encode(images)
+    assert x.shape == (1, len(encoder))
+    assert int(x.max()) < base
+    encoder.schema.check(x, torch.ones_like(x, dtype=torch.bool))
+    np.testing.assert_array_equal(encoder.decode(x, images), images)
+
+
+@pytest.mark.parametrize("wrong", [{"base": 1}, {"base": 256}, {"base": 2, "colours": True, "channels": 3}, {"colours": True}])
+def test_digits_and_colours_that_cannot_be_are_refused(wrong):
+    with pytest.raises(InputError, match=r"base|colours"):
+        ImageEncoder(**{"height": 2, "width": 2, "channels": 1, "levels": 256} | wrong)
+
+
+def test_a_mask_hides_all_of_a_colour_or_nothing():
+    encoder, mask = ImageEncoder.learn(COLOUR), np.zeros((5, 4, 3, 3))
+    mask[1, 2, 0] = 1
+    assert encoder.mask_of(mask, 5).nonzero().tolist() == [[1, 2 * 3]]
+    mask[1, 2, 0, 1] = 0
+    with pytest.raises(InputError, match="whole colours"):
+        encoder.mask_of(mask, 5)
+
+
 def test_masks_are_for_pixels_one_for_all_or_one_each():
-    encoder = ImageEncoder.learn(COLOUR)
+    encoder = SEPARATE
     one = np.zeros((4, 3), dtype=np.uint8)
     one[1, 2] = 9
     wanted = np.zeros((5, 4, 3, 3), dtype=bool)

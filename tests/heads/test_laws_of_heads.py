@@ -14,6 +14,7 @@ from anyorder.heads import (
     HEADS,
     Bernoulli,
     Categorical,
+    ColourMixture,
     Gaussian,
     GaussianMixture,
     GaussianMixtureLaw,
@@ -25,6 +26,7 @@ from anyorder.heads import (
 from anyorder.heads.logistic_mixture import log_one_minus_exp
 
 DISCRETE = [Bernoulli(), Categorical(2), Categorical(5), LogisticMixture(2, 1), LogisticMixture(7, 3), LogisticMixture(256, 4)]
+DISCRETE += [ColourMixture(2, 1), ColourMixture(5, 3)]
 CONTINUOUS = [Gaussian(), GaussianMixture(1), GaussianMixture(4)]
 ALL = DISCRETE + CONTINUOUS
 
@@ -258,3 +260,38 @@ def test_log_of_one_minus_exp_is_precise_at_both_ends_with_a_gradient():
 def test_heads_of_no_size_are_refused(make):
     with pytest.raises(InputError, match="expected a positive number"):
         make()
+
+
+def test_a_law_over_millions_of_colours_scores_draws_and_sharpens_without_a_table():
+    head = ColourMixture(256, 3)
+    law = head(params_of(head, (2000,), seed=3))
+    x = law.sample(seeded(1))
+    assert ((x >= 0) & (x < 2**24) & (x == x.round())).all()
+    below, up_to = law.cdf(x - 1), law.cdf(x)
+    torch.testing.assert_close((up_to - below), law.log_prob(x).exp(), atol=1e-12, rtol=1e-6)
+    uniform = below + (up_to - below) * torch.rand(2000, generator=seeded(2), dtype=torch.float64)
+    assert stats.kstest(uniform.numpy(), "uniform").pvalue > 1e-3
+    assert law.tempered(0.2).log_prob(law.tempered(0.2).sample(seeded(4))).mean() > law.log_prob(x).mean() + 1
+    for question in (law.log_pmf, law.mean, law.entropy):
+        with pytest.raises(InputError, match="16777216 colours"):
+            question()
+
+
+def test_green_leans_on_red_and_blue_on_both():
+    """Every colour of a law with three shades, against a sum written out by hand."""
+    head = ColourMixture(3, 2)
+    params = params_of(head, (), seed=5)
+    law = head(params)
+    edges = torch.tensor([-torch.inf, -0.5, 0.5, torch.inf], dtype=torch.float64)
+    for code in range(27):
+        colour = [code // 9, code // 3 % 3, code % 3]
+        place = [c - 1.0 for c in colour]
+        total = 0.0
+        for k in range(2):
+            lean = [0, law.slope[k, 0] * place[0], law.slope[k, 1] * place[0] + law.slope[k, 2] * place[1]]
+            product = law.logits.softmax(-1)[k]
+            for c in range(3):
+                up, down = (torch.sigmoid((edges[colour[c] + d] - law.mu[k, c] - lean[c]) / law.sigma[k, c]) for d in (1, 0))
+                product = product * (up - down)
+            total += product
+        assert law.log_prob(torch.tensor(float(code), dtype=torch.float64)).exp().item() == pytest.approx(float(total), rel=1e-9)

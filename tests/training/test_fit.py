@@ -332,10 +332,10 @@ def test_the_parts_of_a_run(monkeypatch):
         run.one_step()
         decay = min(0.7, (1 + step) / (10 + step))
         mean = [decay * m + (1 - decay) * p.detach() for m, p in zip(mean, model.parameters(), strict=True)]
-        assert run.optimizer.param_groups[0]["lr"] == pytest.approx(0.01 * min(1, 2 * (1 - step / 20)))
+        assert run.descent.adam.param_groups[0]["lr"] == pytest.approx(0.01 * min(1, 2 * (1 - step / 20)))
         for expected, found in zip(mean, run.averaged.parameters(), strict=True):
             torch.testing.assert_close(found, expected)
-    assert [g["weight_decay"] for g in run.optimizer.param_groups] == [recipe.weight_decay, 0.0]
+    assert [g["weight_decay"] for g in run.descent.adam.param_groups] == [recipe.weight_decay, 0.0]
     for values, labels in seen:  # labels stay with their rows, and no held-out row is trained on
         torch.testing.assert_close(values, labels.flatten() / 40)
         assert not set(labels.flatten().tolist()) & set(held_out.context.flatten().tolist())

@@ -64,6 +64,9 @@ def fit(
         Path | None, typer.Option("-o", "--output", help="The model file; people.ao for people.csv.", show_default=False)
     ] = None,
     effort: Annotated[float, typer.Option(help="How long to train; 2 takes twice as long as 1.")] = 1.0,
+    size: Annotated[
+        str, typer.Option(help="The network for images: small, medium, large or a paper's, such as sfarm-mnist.")
+    ] = "small",
     seed: Seed = 0,
     kind: Annotated[
         list[str] | None,
@@ -86,8 +89,10 @@ def fit(
             raise InputError(f"{table.name} is a folder of images; --kind and --without-rows are for tables.")
         from . import images, printing
 
-        printing.tell(images.fit_folder(table, path, effort=effort, random_state=seed), printing.show_images, json)
+        printing.tell(images.fit_folder(table, path, effort=effort, size=size, random_state=seed), printing.show_images, json)
         return
+    if size != "small":
+        raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
     frame = read_table(table)
     from ..training import progress_bar
     from . import models, printing

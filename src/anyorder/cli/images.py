@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ..data.image import grid, read_folder, read_image, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
+from ..subsets.pictures import HALVES, half
 from ..training import progress_bar
 from .models import describe_images
 
@@ -56,16 +57,9 @@ def box_of(text: str, shape: tuple[int, ...]) -> Marks:
 
 
 def half_of(name: str, shape: tuple[int, ...]) -> Marks:
-    row, column = np.indices(shape[:2])
-    halves = {
-        "left": column < shape[1] // 2,
-        "right": column >= shape[1] // 2,
-        "top": row < shape[0] // 2,
-        "bottom": row >= shape[0] // 2,
-    }
-    if name not in halves:
-        raise InputError(f"--half {name!r} is unknown; expected {', '.join(halves)}.")
-    return halves[name]
+    if name not in HALVES:
+        raise InputError(f"--half {name!r} is unknown; expected {', '.join(HALVES)}.")
+    return half((shape[0], shape[1], 1), name).view(shape[:2]).numpy()
 
 
 def fit_folder(folder: Path, path: Path, **settings: Any) -> Document:

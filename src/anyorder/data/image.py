@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ..errors import FormatError, InputError
 from ..files import write_whole
-from ..schema import Ordinal, Schema
+from ..schema import Category, Colour, Ordinal, Schema
 
 Pixels = NDArray[Any]
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
@@ -23,32 +23,65 @@ MOST_PIXELS = 2**16  # variables of an image that anyone would model here
 @final
 @dataclass(frozen=True)
 class ImageEncoder:
-    """Images of one shape, every channel of every pixel a variable: codes 0 .. levels-1, in reading order, channels last."""
+    """Images of one shape, every channel of every pixel a variable: codes 0 .. levels-1, in reading order, channels last.
+
+    With `colours` a pixel is one variable, its colour. With a `base` a value is written in digits of that base, each a
+    variable, the most significant first: ARDM's upscaling is an order of the digits, `stages`.
+    """
 
     height: int
     width: int
     channels: int  # 1 or 3
     levels: int
     unit: int = 1  # what one level is worth: black and white files hold 0 and 255
+    colours: bool = False
+    base: int = 0
 
     def __post_init__(self) -> None:
         sizes = (self.height, self.width, self.channels, self.levels, self.unit)
         fine = min(sizes) >= 1 and 2 <= self.levels <= 256 and self.channels in (1, 3) and (self.levels - 1) * self.unit <= 255
-        if not fine or len(self) > MOST_PIXELS:
+        if not fine or self.height * self.width * self.channels > MOST_PIXELS:
             raise InputError(
                 f"Images of {self.says()} cannot be modelled; expected 1 or 3 channels and at most {MOST_PIXELS} values."
             )
+        if self.colours and self.channels != 3:
+            raise InputError(f"Images of {self.says()} have no colours; expected 3 channels.")
+        if self.base and (not 2 <= self.base < self.levels or self.colours):
+            raise InputError(
+                f"Values of {self.levels} levels cannot be written in digits of base {self.base}"
+                f"{' and be one colour' if self.colours else ''}; expected a base from 2 to {self.levels - 1}, or 0 for none."
+            )
 
     def __len__(self) -> int:
-        return self.height * self.width * self.channels
+        height, width, channels = self.shape
+        return height * width * channels
 
     @property
     def shape(self) -> tuple[int, int, int]:
+        """How the variables lie: rows, columns, and how many a pixel has."""
+        return self.height, self.width, 1 if self.colours else self.channels * self.digits
+
+    @property
+    def pixels(self) -> tuple[int, int, int]:
         return self.height, self.width, self.channels
 
     @property
+    def digits(self) -> int:
+        """How many variables a value is written in."""
+        count = 1
+        while self.base and self.base**count < self.levels:
+            count += 1
+        return count
+
+    @property
     def schema(self) -> Schema:
-        return Schema.repeat(Ordinal(self.levels), len(self))
+        domain = Colour(self.levels) if self.colours else Category(self.base) if self.base else Ordinal(self.levels)
+        return Schema.repeat(domain, len(self))
+
+    @property
+    def stages(self) -> tuple[int, ...]:
+        """Of every variable the place of its digit: 0 for the most significant."""
+        return tuple(range(self.digits)) * (len(self) // self.digits)
 
     def says(self) -> str:
         kind = {1: "grey" if self.levels > 2 else "black and white", 3: "colour"}.get(self.channels, f"{self.channels} channels")
@@ -65,28 +98,43 @@ class ImageEncoder:
             raise InputError(f"The images have shape {np.shape(images)}: there is nothing to learn from.")
         top, (_, height, width, channels) = int(pixels.max()), pixels.shape
         if top <= 1:
-            return cls(height, width, channels, 2)
+            return cls(height, width, channels, 2, colours=channels == 3)
         if pixels.dtype == np.uint8 and set(np.unique(pixels)) <= {0, 255}:
-            return cls(height, width, channels, 2, 255)
-        return cls(height, width, channels, 256 if pixels.dtype == np.uint8 else top + 1)
+            return cls(height, width, channels, 2, 255, colours=channels == 3)
+        return cls(height, width, channels, 256 if pixels.dtype == np.uint8 else top + 1, colours=channels == 3)
 
     def encode(self, images: Any) -> Tensor:
         """Pixels to codes, one row an image."""
         pixels = as_pixels(images)
-        if pixels.shape[1:] != self.shape:
+        if pixels.shape[1:] != self.pixels:
             raise InputError(
-                f"The images have the shape {pixels.shape[1:]} (height, width, channels); this model knows {self.shape}. "
+                f"The images have the shape {pixels.shape[1:]} (height, width, channels); this model knows {self.pixels}. "
                 "Resize or crop them first."
             )
         codes, rest = np.divmod(pixels, self.unit)
         if pixels.size and (rest.any() or codes.max() >= self.levels):
             allowed = f"0 and {self.unit}" if self.levels == 2 else f"0 to {(self.levels - 1) * self.unit}"
             raise InputError(f"The images hold the value {int(pixels.max())}; this model knows {allowed}.")
-        return torch.from_numpy(codes.astype(np.float32)).flatten(1)
+        return torch.from_numpy(self._split(codes.astype(np.int64)).astype(np.float32)).flatten(1)
+
+    def _split(self, values: Pixels) -> Pixels:
+        """(image, row, column, channel) values to (image, row, column, variable) codes."""
+        if self.colours:
+            return values @ np.array([[self.levels**2], [self.levels], [1]])
+        worth = self.base ** np.arange(self.digits - 1, -1, -1) if self.base else np.ones(1, dtype=np.int64)
+        digits = values[..., None] // worth
+        return (digits % self.base if self.base else digits).reshape(*values.shape[:3], -1)
+
+    def _joined(self, codes: Pixels) -> Pixels:
+        """What `_split` split."""
+        if self.colours:
+            return codes // np.array([self.levels**2, self.levels, 1]) % self.levels
+        worth = self.base ** np.arange(self.digits - 1, -1, -1) if self.base else np.ones(1, dtype=np.int64)
+        return codes.reshape(*codes.shape[:3], self.channels, self.digits) @ worth
 
     def decode(self, x: Tensor, like: Any = None) -> Pixels:
         """Codes to pixels: bytes of shape (number, height, width, channels), or as `like`, whose form is taken over."""
-        pixels = (x.round().long() * self.unit).cpu().numpy().reshape(len(x), *self.shape)
+        pixels = self._joined(x.round().long().cpu().numpy().reshape(len(x), *self.shape)) * self.unit
         if like is None:
             return pixels.astype(np.uint8).squeeze(3) if self.channels == 1 else pixels.astype(np.uint8)
         like = np.asarray(like)
@@ -98,21 +146,25 @@ class ImageEncoder:
         if marks.shape[-2:] == (self.height, self.width):
             marks = np.repeat(marks[..., None], self.channels, axis=-1)
         try:
-            wide = np.broadcast_to(marks, (images, *self.shape))
+            wide = np.broadcast_to(marks, (images, *self.pixels))
         except ValueError:
             raise InputError(
                 f"The mask has shape {np.shape(missing)}; expected ({self.height}, {self.width}), or ({images}, {self.height}, "
                 f"{self.width}) for one mask an image, non-zero where a pixel is missing."
             ) from None
-        return torch.from_numpy(wide.copy()).flatten(1)
+        if not self.colours:
+            return torch.from_numpy(wide.repeat(self.digits, axis=-1)).flatten(1)
+        if (wide.any(-1) != wide.all(-1)).any():
+            raise InputError("The mask hides some channels of a pixel and not the others; this model knows whole colours only.")
+        return torch.from_numpy(wide.any(-1).copy()).flatten(1)
 
-    def to_json(self) -> dict[str, int]:
+    def to_json(self) -> dict[str, int | bool]:
         return asdict(self)
 
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> "ImageEncoder":
         try:
-            return cls(**{name: int(value) for name, value in item.items()})
+            return cls(**{name: bool(value) if name == "colours" else int(value) for name, value in item.items()})
         except (TypeError, ValueError, AttributeError, InputError) as error:
             raise FormatError(f"What the file says of its images cannot be read ({error}).") from error
 

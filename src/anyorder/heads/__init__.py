@@ -3,9 +3,10 @@
 from typing import Any
 
 from ..errors import FormatError
-from ..schema import Category, Domain, Ordinal, Recorded
+from ..schema import Category, Colour, Domain, Ordinal, Recorded
 from .bernoulli import Bernoulli, BernoulliLaw
 from .categorical import Categorical, CategoricalLaw
+from .colour_mixture import ColourMixture, ColourMixtureLaw
 from .gaussian import Gaussian, GaussianLaw
 from .gaussian_mixture import GaussianMixture, GaussianMixtureLaw
 from .kernel import KernelLaw
@@ -15,7 +16,15 @@ from .logistic_mixture import LogisticMixture, LogisticMixtureLaw
 from .mixed import MixedCodes, MixedNumber, mixed
 from .recorded_number import RecordedLaw, RecordedNumber
 
-HEADS: tuple[type[Head], ...] = (Bernoulli, Categorical, Gaussian, GaussianMixture, LogisticMixture, RecordedNumber)
+HEADS: tuple[type[Head], ...] = (
+    Bernoulli,
+    Categorical,
+    ColourMixture,
+    Gaussian,
+    GaussianMixture,
+    LogisticMixture,
+    RecordedNumber,
+)
 
 
 def default_head(domain: Domain) -> Head:
@@ -27,6 +36,8 @@ def default_head(domain: Domain) -> Head:
             return Categorical(levels)
         case Ordinal(levels=levels):
             return LogisticMixture(levels)
+        case Colour(shades=shades):
+            return ColourMixture(shades)
         case Recorded(atoms=atoms):
             return RecordedNumber(len(atoms))
     return GaussianMixture()
@@ -47,6 +58,8 @@ __all__ = [
     "BernoulliLaw",
     "Categorical",
     "CategoricalLaw",
+    "ColourMixture",
+    "ColourMixtureLaw",
     "DiscreteLaw",
     "Gaussian",
     "GaussianLaw",

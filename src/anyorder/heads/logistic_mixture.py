@@ -1,6 +1,7 @@
 """A whole number on a scale, such as a pixel: a mixture of logistic laws, each integrated over the value's own interval."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, final
 
@@ -31,13 +32,8 @@ class LogisticMixtureLaw(DiscreteLaw):
     levels: int
 
     def log_prob(self, x: Cells) -> Cells:
-        half = 1 / (self.levels - 1)
-        place = (2 * half * x - 1).unsqueeze(-1)
-        first, last = (x < 0.5).unsqueeze(-1), (x > self.levels - 1.5).unsqueeze(-1)
-        below_top = F.logsigmoid((place + half - self.mu) / self.sigma).masked_fill(last, 0.0)
-        above_bottom = F.logsigmoid(-(place - half - self.mu) / self.sigma).masked_fill(first, 0.0)
-        both = log_one_minus_exp(-2 * half / self.sigma).masked_fill(first | last, 0.0)
-        return torch.logsumexp(self.logits.log_softmax(-1) + below_top + above_bottom + both, dim=-1)
+        each = log_mass(x.unsqueeze(-1), self.mu, self.sigma, self.levels)
+        return torch.logsumexp(self.logits.log_softmax(-1) + each, dim=-1)
 
     def log_pmf(self) -> Float[Tensor, "*cells levels"]:
         codes = torch.arange(self.levels, device=self.mu.device, dtype=self.mu.dtype)
@@ -45,25 +41,14 @@ class LogisticMixtureLaw(DiscreteLaw):
 
     def sample(self, rng: Generator) -> Cells:
         which = draw_code(self.logits, rng)
-        u = torch.rand(which.shape, generator=rng, device=rng.device, dtype=torch.float64).clamp(min=1e-300)
-        place = take(self.mu, which).double() + take(self.sigma, which).double() * (u.log() - torch.log1p(-u))
-        code = ((place + 1) / 2 * (self.levels - 1)).round().clamp(0, self.levels - 1)
-        return code.to(self.mu.dtype)
+        return draw_logistic(take(self.mu, which), take(self.sigma, which), self.levels, rng)
 
     def cdf(self, x: Cells) -> Cells:
-        half = 1 / (self.levels - 1)
-        top = (2 * half * x.floor() - 1 + half).unsqueeze(-1)
-        inside = (self.logits.softmax(-1) * ((top - self.mu) / self.sigma).sigmoid()).sum(-1)
-        return torch.where(x < 0, 0.0, torch.where(x >= self.levels - 1, 1.0, inside)).to(inside.dtype)
+        found = (self.logits.softmax(-1) * mass_below(x.unsqueeze(-1), self.mu, self.sigma, self.levels)).sum(-1)
+        return torch.where(x >= self.levels - 1, 1.0, found).to(found.dtype)  # weights add up to nearly 1
 
     def quantile(self, q: Cells) -> Cells:
-        """By bisection over the codes."""
-        low, high = torch.zeros_like(q), torch.full_like(q, self.levels - 1)
-        for _ in range(math.ceil(math.log2(self.levels))):
-            middle = ((low + high) / 2).floor()
-            enough = self.cdf(middle) >= q
-            low, high = torch.where(enough, low, middle + 1).minimum(high), torch.where(enough, middle, high)
-        return high
+        return lowest_code(self.cdf, q, self.levels)
 
     def tempered(self, temperature: float) -> CategoricalLaw:
         return CategoricalLaw(self.log_pmf() / temperature)
@@ -71,6 +56,40 @@ class LogisticMixtureLaw(DiscreteLaw):
     def unsqueeze(self) -> "LogisticMixtureLaw":
         """The same laws with one more dimension of cells at the end."""
         return LogisticMixtureLaw(self.logits.unsqueeze(-2), self.mu.unsqueeze(-2), self.sigma.unsqueeze(-2), self.levels)
+
+
+def log_mass(x: Tensor, mu: Tensor, sigma: Tensor, levels: int) -> Tensor:
+    """The log probability of code x under logistic laws, one for one."""
+    half = 1 / (levels - 1)
+    place = 2 * half * x - 1
+    first, last = x < 0.5, x > levels - 1.5
+    below_top = F.logsigmoid((place + half - mu) / sigma).masked_fill(last, 0.0)
+    above_bottom = F.logsigmoid(-(place - half - mu) / sigma).masked_fill(first, 0.0)
+    return below_top + above_bottom + log_one_minus_exp(-2 * half / sigma).masked_fill(first | last, 0.0)
+
+
+def mass_below(x: Tensor, mu: Tensor, sigma: Tensor, levels: int) -> Tensor:
+    """The probability of all codes up to x, one for one."""
+    half = 1 / (levels - 1)
+    inside = ((2 * half * x.floor() - 1 + half - mu) / sigma).sigmoid()
+    return torch.where(x < 0, 0.0, torch.where(x >= levels - 1, 1.0, inside)).to(inside.dtype)
+
+
+def draw_logistic(mu: Tensor, sigma: Tensor, levels: int, rng: Generator) -> Tensor:
+    """A code from each of these logistic laws."""
+    u = torch.rand(mu.shape, generator=rng, device=rng.device, dtype=torch.float64).clamp(min=1e-300)
+    place = mu.double() + sigma.double() * (u.log() - torch.log1p(-u))
+    return ((place + 1) / 2 * (levels - 1)).round().clamp(0, levels - 1).to(mu.dtype)
+
+
+def lowest_code(cdf: Callable[[Tensor], Tensor], q: Tensor, levels: int) -> Tensor:
+    """The smallest code whose cdf reaches q, by bisection."""
+    low, high = torch.zeros_like(q), torch.full_like(q, levels - 1)
+    for _ in range(math.ceil(math.log2(levels))):
+        middle = ((low + high) / 2).floor()
+        enough = cdf(middle) >= q
+        low, high = torch.where(enough, low, middle + 1).minimum(high), torch.where(enough, middle, high)
+    return high
 
 
 def log_one_minus_exp(x: Tensor) -> Tensor:

@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from ..errors import InputError
 from ..model import Model
 from ..schema import Mask, Values
-from ..subsets import Blocks, CanonicalOrder, OneByOne, Order, Question, check_question
+from ..subsets import Blocks, CanonicalOrder, OneByOne, Order, Question, RandomOrder, StagedOrder, check_question
 from .walk import ContextLike, context_of, seeded, walk
 
 Nats = Float[Tensor, " batch"]
@@ -98,14 +98,26 @@ def ratio_log_prob(
     return joint - log_prob(model, x, Question(nothing, question.given), order=order, rng=rng, context=context)
 
 
-def fixed_orders(variables: int, count: int, seed: int = 0) -> list[CanonicalOrder]:
-    """`count` orders fixed in advance, in pairs of an order and its reverse, the same for every row and every call."""
+def fixed_orders(variables: int, count: int, seed: int = 0, within: Order = RandomOrder()) -> list[CanonicalOrder]:
+    """`count` orders fixed in advance, in pairs of an order and its reverse, the same for every row and every call.
+
+    If they are to be drawn from a law with stages, `within`, both keep its stages.
+    """
     rng = seeded(seed)
+    stages = within.stages(variables) if isinstance(within, StagedOrder) else torch.zeros(variables, dtype=torch.long)
     orders: list[CanonicalOrder] = []
     while len(orders) < count:
         order = CanonicalOrder.shuffled(variables, rng)
         orders += [order, order.reversed(variables)]
-    return orders[:count]
+    return [staged(order, stages) for order in orders[:count]]
+
+
+def staged(order: CanonicalOrder, stages: Int[Tensor, " variable"]) -> CanonicalOrder:
+    """The same order inside every stage, and one stage after the other."""
+    if not stages.any():
+        return order
+    places = torch.tensor(order.order)
+    return CanonicalOrder(tuple(places[stages[places].argsort(stable=True)].tolist()))
 
 
 @torch.no_grad()

@@ -10,3 +10,7 @@ class Network(nn.Module):
 
     kind: ClassVar[str]
     sizes: dict[str, Any]
+
+    def kernels(self) -> list[nn.Parameter]:
+        """Weights whose steps are made orthogonal in training: the matrices inside, not the first nor the last."""
+        return []

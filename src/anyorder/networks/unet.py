@@ -1,7 +1,7 @@
 """A U-Net: images seen at several resolutions, coarse shapes first and details put back; dense 3 x 3 convolutions."""
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import ClassVar, final
 
 import torch
@@ -10,49 +10,61 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import InputError
-from ..schema import Mask, Schema, Values, levels_of
+from ..schema import Colour, Mask, Schema, Values, levels_of
 from .inputs import ContextEmbedding
 from .network import Network
 
 Maps = Float[Tensor, "batch channel height width"]
+IMPOSSIBLE = -1e4  # a score that no other can be near
 
 
 @final
 class UNet(Network):
     """(x, given, context) -> `outputs` numbers per row, for rows that are images: (height, width, channel) in reading order.
 
-    Level k works at 1 / 2^k of the resolution with `widths[k]` channels and `depth` residual blocks, going down and coming up.
-    Images whose sides are no multiples are padded at the right and the bottom, and cut again.
+    Places are patches of `patch` x `patch` pixels. Level k works at 1 / 2^k of their resolution with `widths[k]` channels
+    and `depth` residual blocks, going down and coming up, at the lowest level each followed by attention if there is any.
+    Images whose sides are no multiples are padded at the right and the bottom, and cut again. If variables are the digits
+    of values up to `top`, larger ones get no probability.
     """
 
     kind: ClassVar[str] = "unet"
+    top: Tensor
 
     def __init__(
         self,
         schema: Schema,
         outputs: int,
         shape: Sequence[int],
-        widths: Sequence[int] = (16, 32, 64),
+        widths: Sequence[int] = (32, 64),
         depth: int = 1,
         context: Sequence[int] = (),
+        patch: int = 1,
+        attention: bool = False,
+        top: int = 0,
     ) -> None:
         super().__init__()
-        check_sizes(schema, outputs, shape, widths, depth, context)
+        check_sizes(schema, outputs, shape, widths, depth, context, patch)
         self.sizes = {"shape": list(shape), "widths": list(widths), "depth": depth, "context": list(context)}
+        self.sizes |= {"patch": patch, "attention": attention, "top": top}
         height, width, channels = shape
-        self.shape, self.halvings = (height, width, channels), len(widths) - 1
-        self.centre = (levels_of(schema.variables[0].domain) - 1) / 2
+        self.shape, self.patch, self.unit = (height, width, channels), patch, patch * 2 ** (len(widths) - 1)
+        domain = schema.variables[0].domain
+        self.shades = domain.shades if isinstance(domain, Colour) else 0
+        self.centre = ((self.shades or levels_of(domain)) - 1) / 2
+        self.register_buffer("top", digits_of(top, levels_of(domain), channels), persistent=False)
         last = widths[-1]
         self.context = ContextEmbedding(tuple(context), last) if context else None
         told = last if context else 0
-        self.first = nn.Conv2d(2 * channels + 1, widths[0], 3, padding=1)
+        maps = (3 if self.shades else channels) + channels + 1
+        self.first = nn.Conv2d(maps * patch**2, widths[0], 3, padding=1)
         self.down = nn.ModuleList(Blocks(w, depth, told) for w in widths[:-1])
         self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairwise(widths))
-        self.middle = Blocks(last, 2 * depth, told)
+        self.middle = Blocks(last, 2 * depth, told, attention)
         self.grow = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, stride=2) for a, b in pairwise(widths))
         self.up = nn.ModuleList(Blocks(w, depth, told) for w in widths[:-1])
         self.norm = ChannelNorm(widths[0])
-        self.last = nn.Conv2d(widths[0], outputs // (height * width), 3, padding=1)
+        self.last = nn.Conv2d(widths[0], outputs // (height * width) * patch**2, 3, padding=1)
 
     def forward(self, x: Values, given: Mask, context: Int[Tensor, "batch _"] | None = None) -> Float[Tensor, "batch outputs"]:
         told = self.context(context) if self.context is not None and context is not None else None
@@ -65,28 +77,57 @@ class UNet(Network):
         h = self.middle(h, told)
         for blocks, grow, before in zip(reversed(self.up), reversed(self.grow), reversed(kept), strict=True):
             h = blocks(grow(h) + before, told)
-        h = self.last(F.silu(self.norm(h)))[:, :, : self.shape[0], : self.shape[1]]
-        return h.permute(0, 2, 3, 1).flatten(1).to(x.dtype)  # (height, width, channel, number)
+        h = F.pixel_shuffle(self.last(F.silu(self.norm(h))), self.patch)[:, :, : self.shape[0], : self.shape[1]]
+        h = h.permute(0, 2, 3, 1).to(x.dtype)
+        return (self._possible(h, x, given) if len(self.top) else h).flatten(1)  # (height, width, channel, number)
+
+    def kernels(self) -> list[nn.Parameter]:
+        outside = {id(self.first.weight), id(self.last.weight)}
+        return [p for p in self.parameters() if p.ndim == 4 and id(p) not in outside]
 
     def _inputs(self, x: Values, given: Mask) -> Maps:
         """Codes scaled to -1 .. 1 and 0 where hidden, then what is known, then where there is an image at all."""
-        seen = torch.where(given, x / self.centre - 1, 0.0)
-        maps = torch.cat([t.to(x.dtype).unflatten(1, self.shape) for t in (seen, given)], dim=-1).permute(0, 3, 1, 2)
-        inside = maps.new_ones(len(x), 1, *self.shape[:2])
-        unit = 2**self.halvings
-        return F.pad(torch.cat([maps, inside], dim=1), (0, -self.shape[1] % unit, 0, -self.shape[0] % unit))
+        known, seen = given.to(x.dtype).unflatten(1, self.shape), x.unflatten(1, self.shape)
+        if self.shades:
+            code, base = seen.long(), self.shades
+            seen = torch.cat([code // base**2, code // base % base, code % base], dim=-1).to(x.dtype)
+        maps = torch.cat([(seen / self.centre - 1) * known, known, torch.ones_like(known[..., :1])], dim=-1)
+        maps = F.pad(maps, (0, 0, 0, -self.shape[1] % self.unit, 0, -self.shape[0] % self.unit)).permute(0, 3, 1, 2)
+        return F.pixel_unshuffle(maps, self.patch).contiguous(memory_format=torch.channels_last)  # as convolutions like it
+
+    def _possible(self, h: Tensor, x: Values, given: Mask) -> Tensor:
+        """No digit may take its value above the top: where all digits before it are the top's, it is at most the top's."""
+        digits = len(self.top)
+        at_top = (given & (x.unflatten(1, (-1, digits)) == self.top).flatten(1)).unflatten(1, (-1, digits))
+        before = F.pad(at_top[..., :-1], (1, 0), value=True).cummin(-1).values.unflatten(1, (*self.shape[:2], -1))
+        scores = h.unflatten(-1, (self.shape[2] // digits, digits, -1))  # (batch, height, width, value, digit, score)
+        codes = torch.arange(scores.shape[-1], device=h.device) + (scores.shape[-1] == 1)  # one score is that of code 1
+        return scores.masked_fill(before[..., None] & (codes > self.top[:, None]), IMPOSSIBLE).flatten(3)
+
+
+def digits_of(top: int, base: int, channels: int) -> Tensor:
+    """The digits of the largest value, the most significant first; none if there is no such value."""
+    digits: list[int] = []
+    while top > 0:
+        digits.insert(0, top % base)
+        top //= base
+    if digits and channels % len(digits):
+        raise InputError(f"UNet got {channels} channels for values of {len(digits)} digits; expected a multiple.")
+    return torch.tensor(digits, dtype=torch.long)
 
 
 class Blocks(nn.Module):
-    """Residual blocks of one width."""
+    """Residual blocks of one width, each followed by attention if it is wanted."""
 
-    def __init__(self, width: int, depth: int, told: int) -> None:
+    def __init__(self, width: int, depth: int, told: int, attention: bool = False) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(ConvBlock(width, told) for _ in range(depth))
+        self.looks = nn.ModuleList(Attention(width) for _ in range(depth if attention else 0))
 
     def forward(self, h: Maps, told: Float[Tensor, "batch told"] | None) -> Maps:
-        for block in self.blocks:
+        for block, look in zip_longest(self.blocks, self.looks):
             h = block(h, told)
+            h = h if look is None else look(h)
         return h
 
 
@@ -107,27 +148,48 @@ class ConvBlock(nn.Module):
         return h + self.convs[1](F.silu(self.norms[1](inside)))
 
 
-class ChannelNorm(nn.Module):
-    """Every place divided by the root mean square of its channels."""
+class Attention(nn.Module):
+    """h + every place's look at all others, with one head."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.scale = nn.Parameter(torch.ones(width, 1, 1))
+        self.norm = ChannelNorm(width)
+        self.ask = nn.Linear(width, 3 * width, bias=False)
+        self.say = nn.Linear(width, width)
+        nn.init.zeros_(self.say.weight)
 
     def forward(self, h: Maps) -> Maps:
-        return h * (h.square().mean(1, keepdim=True) + 1e-6).rsqrt() * self.scale
+        places = self.norm(h).flatten(2).mT  # (batch, place, channel)
+        query, key, value = self.ask(places).chunk(3, dim=-1)
+        seen = self.say(F.scaled_dot_product_attention(query, key, value))
+        return h + seen.mT.unflatten(2, h.shape[2:])
+
+
+class ChannelNorm(nn.Module):
+    """The channels of every place with mean 0 and variance 1."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, h: Maps) -> Maps:
+        return F.layer_norm(h.permute(0, 2, 3, 1), self.scale.shape, self.scale).permute(0, 3, 1, 2)
 
 
 def check_sizes(
-    schema: Schema, outputs: int, shape: Sequence[int], widths: Sequence[int], depth: int, context: Sequence[int]
+    schema: Schema, outputs: int, shape: Sequence[int], widths: Sequence[int], depth: int, context: Sequence[int], patch: int
 ) -> None:
     if len(shape) != 3 or min(shape) < 1 or len(schema) != shape[0] * shape[1] * shape[2]:
         raise InputError(f"UNet got shape={list(shape)} for {len(schema)} variables; expected (height, width, channels).")
     if len({variable.domain for variable in schema}) > 1 or levels_of(schema.variables[0].domain) < 2:
         raise InputError("UNet needs pixels that all have the same number of levels, such as Ordinal(256).")
+    if isinstance(schema.variables[0].domain, Colour) and shape[2] != 1:
+        raise InputError(f"UNet got shape={list(shape)}; a colour is one variable: expected one channel.")
     if outputs % (shape[0] * shape[1]):
         raise InputError(f"UNet got outputs={outputs}; expected a multiple of {shape[0] * shape[1]} places.")
     if not 1 <= len(widths) <= 8 or any(not 1 <= width <= 2**14 for width in widths) or not 0 <= depth <= 100:
         raise InputError(f"UNet got widths={list(widths)}, depth={depth}; expected 1 to 8 widths and 0 to 100 blocks.")
+    if not 1 <= patch <= 16:
+        raise InputError(f"UNet got patch={patch}; expected 1 to 16 pixels.")
     if len(context) > 16 or any(not 1 <= size <= 2**20 for size in context):
         raise InputError(f"UNet got context={list(context)}; expected at most 16 columns of 1 to {2**20} codes.")

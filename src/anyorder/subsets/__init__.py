@@ -1,6 +1,7 @@
 """Which variables are known, asked for, and revealed next."""
 
-from .blocks import Blocks, Cosine, Even, OneByOne, Planned, Quadratic
+from . import pictures
+from .blocks import Blocks, Cosine, Even, OneByOne, Planned, Quadratic, Repeated
 from .orders import CanonicalOrder, MixtureOfOrders, MostCertainFirst, Order, Precedence, RandomOrder, StagedOrder, TwoStage
 from .questions import (
     AnySize,
@@ -39,9 +40,11 @@ __all__ = [
     "Questions",
     "RandomOrder",
     "Regions",
+    "Repeated",
     "StagedOrder",
     "TwoStage",
     "ask",
     "check_question",
     "mode_and_step",
+    "pictures",
 ]

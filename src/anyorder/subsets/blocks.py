@@ -108,6 +108,27 @@ class Quadratic(_Timed):
 
 @final
 @dataclass(frozen=True)
+class Repeated(_Curve):
+    """The same steps for every stage of an order whose stages are equally long, such as the digits of values.
+
+    >>> Repeated(Quadratic(2), 3).bounds(torch.tensor([[12]]))
+    tensor([[ 0,  1,  4,  5,  8,  9, 12]])
+    """
+
+    inner: _Curve
+    stages: int
+
+    def __post_init__(self) -> None:
+        if self.stages < 1:
+            raise InputError(f"Repeated got stages={self.stages}; expected at least 1.")
+
+    def fractions(self) -> list[float]:
+        inside = self.inner.fractions()[1:]
+        return [0.0] + [(stage + fraction) / self.stages for stage in range(self.stages) for fraction in inside]
+
+
+@final
+@dataclass(frozen=True)
 class Planned(_Curve):
     """Steps at fixed places 0 = b_0 < ... < b_S, such as `plan` finds; rows of another length scale them.
 

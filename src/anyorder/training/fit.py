@@ -18,6 +18,7 @@ from ..schema import Mask, Values
 from .checkpoint import Check, RunState, fingerprint, load_run, save_run
 from .edges import Edges, EdgeSampler, ardm
 from .loss import edge_loss, held_out_nats
+from .optimizer import Descent
 
 M = TypeVar("M", AnyOrderModel, Memory)
 Anew = Callable[[Values, Generator], Values]
@@ -153,10 +154,8 @@ class Run:
         self.model, self.train, self.recipe, self.started, self.anew = model, train, recipe, started, anew
         self.held_out = held_out if anew is None else held_out.made(anew, recipe.seed)  # the same at every check
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
-        decayed = [p for p in model.parameters() if p.ndim > 1]
-        plain = [p for p in model.parameters() if p.ndim <= 1]
-        groups = [{"params": decayed, "weight_decay": recipe.weight_decay}, {"params": plain, "weight_decay": 0.0}]
-        self.optimizer = torch.optim.AdamW(groups, lr=recipe.learning_rate, fused=True)
+        kernels = model.network.kernels() if isinstance(model, AnyOrderModel) else []
+        self.descent = Descent(model.parameters(), kernels, recipe.learning_rate, recipe.weight_decay)
         self.rng = Generator(device=train.x.device)
         self.step, self.history = 0, list[Check]()
         self.best = copy.deepcopy(model.state_dict())
@@ -201,12 +200,10 @@ class Run:
                 f"The loss became {nats.item()} at step {self.step}. Lower the learning rate ({recipe.learning_rate:g}), "
                 "and check the data for values far out of range."
             )
-        self.optimizer.zero_grad(set_to_none=True)
+        self.descent.forget_gradients()
         (nats / batch.x.shape[1]).backward()  # per variable, so that one learning rate suits every width
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
-        for group in self.optimizer.param_groups:  # constant, then linearly down over the second half
-            group["lr"] = recipe.learning_rate * min(1.0, 2 * (1 - self.step / recipe.steps))
-        self.optimizer.step()
+        self.descent.step(min(1.0, 2 * (1 - self.step / recipe.steps)))  # constant, then linearly down over the second half
         decay = min(recipe.average, (1 + self.step) / (10 + self.step))  # young averages forget their random start
         with torch.no_grad():
             torch._foreach_lerp_(list(self.averaged.parameters()), list(self.model.parameters()), 1 - decay)
@@ -256,18 +253,10 @@ class Run:
         self.averaged.load_state_dict(state.averaged)
         self.best = state.best
         for p, name in self._named():
-            self.optimizer.state[p] = {
-                "step": torch.tensor(float(state.step), device=p.device),
-                "exp_avg": state.first_moment[name].to(p.device),
-                "exp_avg_sq": state.second_moment[name].to(p.device),
-            }
+            self.descent.restore(p, state.step, state.first_moment[name], state.second_moment[name])
 
     def state(self) -> RunState:
-        # What has had no gradient yet has no moments: zeros stand for them.
-        adam = {
-            name: self.optimizer.state[p] or {key: torch.zeros_like(p) for key in ("exp_avg", "exp_avg_sq")}
-            for p, name in self._named()
-        }
+        moments = {name: self.descent.moments(p) for p, name in self._named()}
         return RunState(
             identity=self.identity,
             step=self.step,
@@ -275,8 +264,8 @@ class Run:
             weights=self.model.state_dict(),
             averaged=self.averaged.state_dict(),
             best=self.best,
-            first_moment={name: moments["exp_avg"] for name, moments in adam.items()},
-            second_moment={name: moments["exp_avg_sq"] for name, moments in adam.items()},
+            first_moment={name: first for name, (first, _) in moments.items()},
+            second_moment={name: second for name, (_, second) in moments.items()},
         )
 
     def _named(self) -> list[tuple[torch.nn.Parameter, str]]:
