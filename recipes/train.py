@@ -12,12 +12,12 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from anyorder import fit
 from anyorder.data import ImageEncoder, datasets
-from anyorder.images import ImageModel, binarised_anew, build_image_model, image_recipe
+from anyorder.images import ImageModel, binarised_anew, build_image_model, image_recipe, mostly_told
 from anyorder.networks import SIZES, UNetSize
+from anyorder.shipped import HERE
 from anyorder.training import Check
 from anyorder.training.fit import Anew
 
@@ -26,23 +26,24 @@ from anyorder.training.fit import Anew
 class Shipped:
     """What a model is trained on and how."""
 
-    images: Callable[[], NDArray[np.uint8]]
+    data: Callable[[], datasets.ImageSet]
     encoder: ImageEncoder
     size: UNetSize
     steps: int
     anew: Anew | None = None
+    with_labels: bool = False
 
 
 MODELS = {
-    "digits": Shipped(lambda: datasets.digits().train, ImageEncoder(8, 8, 1, 17), SIZES["small"], 6_000),
+    "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), SIZES["small"], 6_000, with_labels=True),
     "mnist": Shipped(
-        lambda: datasets.mnist().train,
+        datasets.mnist,
         ImageEncoder(28, 28, 1, 2),
         SIZES["small"],
         100_000,  # an hour and a quarter
         binarised_anew,
     ),
-    "fashion-mnist": Shipped(lambda: datasets.fashion_mnist().train, ImageEncoder(28, 28, 1, 256), SIZES["small"], 60_000),
+    "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), SIZES["small"], 60_000),
 }
 
 
@@ -57,17 +58,19 @@ def main() -> None:
     torch.set_num_threads(1)
     shipped = MODELS[args.name]
     model = train(shipped, args.steps or shipped.steps, args.seed, args.checkpoint)
-    model.save(args.output or Path(f"{args.name}.ao"))
+    model.save(args.output or HERE / f"{args.name}.ao", half=True)
 
 
 def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> ImageModel:
-    x = torch.from_numpy(shipped.images().astype(np.float32)).flatten(1)
-    recipe = replace(image_recipe(shipped.encoder, len(x), steps, seed, "cpu"), check_every=max(1, steps // 40), patience=40)
-    if steps > 20_000:
-        recipe = replace(recipe, average=0.9998)
-    model = build_image_model(shipped.encoder, shipped.size, seed=seed)
+    data = shipped.data()
+    x = torch.from_numpy(data.train.astype(np.float32)).flatten(1)
+    recipe = image_recipe(shipped.encoder, len(x), steps, seed, "cpu")
+    recipe = replace(recipe, check_every=max(1, steps // 40), patience=40, average=0.9998 if steps > 20_000 else 0.999)
+    labels = torch.from_numpy(np.asarray(data.train_labels)).long() if shipped.with_labels else None
+    model = build_image_model(shipped.encoder, shipped.size, 0 if labels is None else int(labels.max()) + 1, seed)
+    context = None if labels is None else mostly_told(labels, seed)
     present = torch.ones_like(x, dtype=torch.bool)
-    fitted = fit(model, x, present, recipe, progress=said, checkpoint=checkpoint, anew=shipped.anew)
+    fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.anew)
     return ImageModel(shipped.encoder, fitted.model, fitted.history)
 
 

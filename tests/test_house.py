@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "anyorder"
 MAY_KNOW = {
     "errors": set(),
     "files": set(),
+    "shipped": set(),
     "schema": {"errors"},
     "subsets": {"schema", "errors"},
     "heads": {"schema", "errors"},
@@ -43,6 +44,7 @@ MAY_KNOW = {
     "images": {"training", "inference", "data", "blend", "model", "networks", "heads", "subsets", "schema", "errors"},
     "rivals": {"conditionals", "networks", "heads", "subsets", "schema", "errors"},
     "estimator": {
+        "shipped",
         "images",
         "answers",
         "evidence",
@@ -58,7 +60,7 @@ MAY_KNOW = {
         "schema",
         "errors",
     },
-    "cli": {"files", "answers", "estimator", "measuring", "inference", "training", "data", "errors"},
+    "cli": {"files", "answers", "estimator", "measuring", "inference", "subsets", "training", "data", "errors"},
     "__main__": {"cli"},
 }
 

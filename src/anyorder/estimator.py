@@ -33,6 +33,7 @@ from .inference import (
 )
 from .measuring import MeasuringVerbs
 from .memory import Memory
+from .shipped import model_file
 from .subsets import CanonicalOrder, Question, ask
 from .tables import fit_table
 from .training import Check, load_model_and_more, save_model
@@ -237,8 +238,11 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
 
     @classmethod
     def load(cls, path: str | Path) -> "AnyOrder":
-        """The model that `save` wrote; new rows come as pandas or what is there."""
-        model, about = load_model_and_more(path)
+        """The model that `save` wrote, or by its name one that comes with the package: digits, mnist, fashion-mnist.
+
+        New rows of a table come as pandas or what is there.
+        """
+        model, about = load_model_and_more(model_file(path))
         try:
             face = cls(orders=int(about.get("orders", 4)))
             history, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))

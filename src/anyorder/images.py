@@ -62,18 +62,21 @@ def fit_images(
     device: str = "auto",
     progress: Callable[[Check], None] | None = None,
 ) -> "ImageModel":
-    """Small batches, which matter most; a third of the labels is left out, so that images are known without them too."""
+    """A model trained on encoded images, and on the class of each if it is known."""
     count = int(labels.max()) + 1 if labels is not None else 0
     model = build_image_model(encoder, size, count, seed)
-    context = None
-    if labels is not None:
-        left_out = torch.rand(len(labels), generator=seeded(seed)) < 1 / 3
-        context = torch.where(left_out, -1, labels)[:, None]
+    context = None if labels is None else mostly_told(labels, seed)
     recipe = image_recipe(encoder, len(x), max(1, round(STEPS * effort)), seed, device)
     fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, progress)
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     return ImageModel(encoder, fitted.model.cpu(), fitted.history)
+
+
+def mostly_told(labels: Tensor, seed: int) -> Tensor:
+    """The labels as a context; a third of them is left out, so that images are known without them too."""
+    left_out = torch.rand(len(labels), generator=seeded(seed)) < 1 / 3
+    return torch.where(left_out, -1, labels)[:, None]
 
 
 def image_recipe(encoder: ImageEncoder, images: int, steps: int, seed: int = 0, device: str = "auto") -> Recipe:
@@ -177,9 +180,9 @@ class ImageModel:
         out = mixture_log_prob(self.model, x, Question(~target, target), several, blocks=self._blocks(steps))
         return out.double().numpy()
 
-    def save(self, path: str | Path, **more: Any) -> None:
+    def save(self, path: str | Path, half: bool = False, **more: Any) -> None:
         history = [list(check._replace(seconds=0.0)) for check in self.history]
-        save_model(self.model, path, images=self.encoder.to_json(), history=history, **more)
+        save_model(self.model, path, half, images=self.encoder.to_json(), history=history, **more)
 
     @classmethod
     def rebuilt(cls, model: Trained, images: Any, history: list[Check]) -> "ImageModel":

@@ -164,7 +164,8 @@ class ImageEncoder:
     @classmethod
     def from_json(cls, item: dict[str, Any]) -> "ImageEncoder":
         try:
-            return cls(**{name: bool(value) if name == "colours" else int(value) for name, value in item.items()})
+            sizes: dict[str, Any] = {name: int(value) for name, value in item.items()}
+            return cls(**sizes | {"colours": bool(sizes.get("colours", False))})
         except (TypeError, ValueError, AttributeError, InputError) as error:
             raise FormatError(f"What the file says of its images cannot be read ({error}).") from error
 

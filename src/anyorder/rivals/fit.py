@@ -1,4 +1,4 @@
-"""Training of a latent-variable model: AdamW on its bound, averaged weights, early stopping on held-out questions."""
+"""Training of a rival: AdamW on its bound, averaged weights, early stopping on held-out questions."""
 
 import copy
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ from ..errors import InputError, TrainingError
 from ..schema import Mask, Values
 from ..subsets import GivenAnySize
 from .answers import log_prob
+from .ddpm import DDPM
 from .latent import LatentModel
 
 SCORE_DRAWS, SCORE_ROWS = 50, 512  # draws of z a question, and questions a check
@@ -39,7 +40,9 @@ class RivalRecipe:
             raise InputError(f"RivalRecipe got held_out={self.held_out}, average={self.average}; expected fractions below 1.")
 
 
-def fit_rival(model: LatentModel, x: Values, present: Mask | None = None, recipe: RivalRecipe = RivalRecipe()) -> list[float]:
+def fit_rival(
+    model: LatentModel | DDPM, x: Values, present: Mask | None = None, recipe: RivalRecipe = RivalRecipe()
+) -> list[float]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats; returns these at every check.
 
     A gap in the data is neither shown to the encoder nor explained by the decoder.
@@ -91,7 +94,7 @@ def split(x: Values, present: Mask, recipe: RivalRecipe) -> tuple[Rows, Rows]:
 class Run:
     """One training run: the weights now, their average, and where it stands."""
 
-    def __init__(self, model: LatentModel, train: Rows, held_out: Rows, recipe: RivalRecipe) -> None:
+    def __init__(self, model: LatentModel | DDPM, train: Rows, held_out: Rows, recipe: RivalRecipe) -> None:
         self.model, self.train, self.held_out, self.recipe = model.train(), train, held_out, recipe
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
         matrices = [p for p in model.parameters() if p.ndim > 1]
@@ -130,9 +133,11 @@ class Run:
         return rows
 
     def score(self) -> float:
-        """The nats that random questions about the held-out rows cost, the same ones at every check."""
+        """What the held-out rows cost, by the same questions at every check."""
         rng = Generator(device=self.rng.device).manual_seed(self.recipe.seed)
         repeats = max(1, SCORE_ROWS // len(self.held_out.x))
         x, present = self.held_out.x.repeat(repeats, 1), self.held_out.present.repeat(repeats, 1)
+        if isinstance(self.averaged, DDPM):
+            return self.averaged.held_out(x, present, rng)
         question = GivenAnySize().sample(present, rng)
         return -log_prob(self.averaged, x, question, rng, SCORE_DRAWS).mean().item()

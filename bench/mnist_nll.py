@@ -1,0 +1,99 @@
+"""Static-binarised MNIST (SFARM's Table 2): nats of the test images against CPU minutes of training, one order and several.
+
+    python bench/mnist_nll.py --minutes 5 30 [--seeds 0] [--images 64] [--orders 8]
+    python bench/mnist_nll.py --models mnist.ao
+
+Trained on MNIST's greys, binarised anew at every step; scored on Larochelle's test images, which are those of the papers.
+The one-order bound is estimated on all test images from random places of random paths, several each; its standard error is
+over images. What a mixture of K orders gains is measured on the first images along whole paths, and its error is of that
+difference. CPU minutes are of one thread, checks not counted; the length of a run is told by the speed of its first steps.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from anyorder import AnyOrder, AnyOrderModel, Question, fit, fixed_orders, path_terms, seeded
+from anyorder.data import ImageEncoder, datasets
+from anyorder.images import binarised_anew, build_image_model, image_recipe
+from anyorder.training.edges import ardm
+from anyorder.training.loss import edge_loss
+
+ENCODER = ImageEncoder(28, 28, 1, 2)
+PAPERS = "SFARM 78.12 (300 epochs on a GPU, mixture of K orders), PixelCNN 81.30, PixelRNN 79.20, locally masked PixelCNN 77.58"
+
+
+def main() -> None:
+    args = arguments()
+    torch.set_num_threads(1)
+    test = ENCODER.encode(datasets.static_mnist().test)
+    print(f"Papers: {PAPERS}\n")
+    print(f"| model | CPU minutes | images seen | one order, nats | mixture of {args.orders} orders |\n|---|---|---|---|---|")
+    for path in args.models:
+        model = AnyOrder.load(path).image_model_.model
+        print(f"| {path.stem} | | | {scores(model, test, args)} |", flush=True)
+    for minutes in args.minutes:
+        for seed in args.seeds:
+            model, spent, seen = trained(minutes, seed)
+            print(f"| small, seed {seed} | {spent:.1f} | {seen} | {scores(model, test, args)} |", flush=True)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, nargs="*", default=[])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--models", type=Path, nargs="*", default=[])
+    parser.add_argument("--images", type=int, default=64, help="how many a mixture of orders is measured on")
+    parser.add_argument("--orders", type=int, default=8)
+    return parser.parse_args()
+
+
+def trained(minutes: float, seed: int) -> tuple[AnyOrderModel, float, int]:
+    """A model, the CPU minutes it took, and how many images it saw."""
+    x = torch.from_numpy(datasets.mnist().train.astype(np.float32)).flatten(1)
+    start = time.process_time()
+    run(x, 200, seed)
+    per_step = (time.process_time() - start) / 200
+    steps = round(60 * minutes / per_step)
+    start = time.process_time()
+    model = run(x, steps, seed)
+    return model, (time.process_time() - start) / 60, 16 * steps
+
+
+def run(x: torch.Tensor, steps: int, seed: int) -> AnyOrderModel:
+    recipe = replace(image_recipe(ENCODER, len(x), steps, seed, "cpu"), check_every=steps, held_out=64 / len(x))
+    model = build_image_model(ENCODER, seed=seed)
+    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, anew=binarised_anew).model
+
+
+def scores(model: AnyOrderModel, test: torch.Tensor, args: argparse.Namespace) -> str:
+    bound, error = one_order(model, test)
+    gain, spread = gained(model, test[: args.images], args.orders)
+    return f"{bound:.2f} +- {error:.2f} | {bound - gain:.2f} (gain {gain:.2f} +- {spread:.2f})"
+
+
+@torch.no_grad()
+def one_order(model: AnyOrderModel, x: torch.Tensor, draws: int = 4) -> tuple[float, float]:
+    """The mean cost of an image along a random order, and its standard error."""
+    rng, total = seeded(1), torch.zeros(len(x))
+    for _ in range(draws):
+        edges = ardm().sample(torch.ones_like(x, dtype=torch.bool), rng)
+        total += torch.cat([edge_loss(model, x[some], edges[some]) for some in torch.arange(len(x)).split(256)])
+    each = total / draws
+    return float(each.mean()), float(each.std() / len(x) ** 0.5)
+
+
+def gained(model: AnyOrderModel, x: torch.Tensor, orders: int) -> tuple[float, float]:
+    """How much likelier images are under a mixture of fixed orders than along one of them, on average over these."""
+    question = Question.joint(torch.ones_like(x, dtype=torch.bool))
+    paths = path_terms(model, x, question, fixed_orders(x.shape[1], orders)).double().sum(-1)  # (order, image)
+    gain = paths.logsumexp(0) - np.log(orders) - paths.mean(0)
+    return float(gain.mean()), float(gain.std() / len(x) ** 0.5)
+
+
+if __name__ == "__main__":
+    main()
