@@ -7,9 +7,10 @@ export PYTHONWARNINGS ?= default
 
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
+	@$(BIN)/python examples/06_pictures.py
 
 test: lint
-	@$(BIN)/python -m pytest -n 2
+	@$(BIN)/python -m pytest -n 2 --dist worksteal
 
 lint: .venv/installed
 	@$(BIN)/ruff check .

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "anyorder"
 MAY_KNOW = {
     "errors": set(),
     "files": set(),
-    "shipped": set(),
+    "shipped": {"errors"},
     "schema": {"errors"},
     "subsets": {"schema", "errors"},
     "heads": {"schema", "errors"},
@@ -60,7 +60,19 @@ MAY_KNOW = {
         "schema",
         "errors",
     },
-    "cli": {"files", "answers", "estimator", "measuring", "inference", "subsets", "training", "data", "errors"},
+    "cli": {
+        "files",
+        "shipped",
+        "answers",
+        "estimator",
+        "images",
+        "measuring",
+        "inference",
+        "subsets",
+        "training",
+        "data",
+        "errors",
+    },
     "__main__": {"cli"},
 }
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from anyorder import AnyOrder, InputError
+from anyorder import AnyOrder, InputError, shipped
 from anyorder.data import ImageEncoder
 from anyorder.images import ImageModel, binarised_anew, build_image_model, fit_images
 from anyorder.inference import mixture_log_prob, seeded
@@ -107,7 +107,7 @@ def test_images_are_drawn_as_often_as_they_are_likely_however_they_are_written(e
 def test_the_digits_of_an_image_are_learned_and_completed():
     images = (stripes(400) * 9 + 3).astype(np.int64)  # values 3 and 12 of 16
     encoder = ImageEncoder(6, 5, 1, 16, base=4)
-    ours = fit_images(encoder, encoder.encode(images), size=UNetSize((16, 16), 1), effort=0.1)
+    ours = fit_images(encoder, encoder.encode(images), size=UNetSize((16, 16), 1), effort=0.07)
     mask = np.arange(6)[:, None] * np.ones(5) > 2
     filled = ours.inpaint(images[:20], mask, steps=12)[0]
     assert (filled == images[:20]).mean() > 0.97
@@ -117,11 +117,14 @@ def test_the_digits_of_an_image_are_learned_and_completed():
 
 
 def test_colours_are_learned_and_completed():
-    images = stripes(400)[..., None] * np.array([200, 30, 90]) + np.array([10, 20, 30])
-    ours = AnyOrder(effort=0.2).fit(images.astype(np.uint8))
+    clean = stripes(400)[..., None] * np.array([100, 60, 80]) + np.array([60, 80, 70])
+    images = clean + np.random.default_rng(1).integers(-15, 16, clean.shape)
+    encoder = ImageEncoder.learn(images.astype(np.uint8))
+    ours = fit_images(encoder, encoder.encode(images), size=UNetSize((16, 16), 1), effort=0.1)
     mask = np.arange(6)[:, None] * np.ones(5) > 2
     filled = ours.inpaint(images[:20], mask, steps=6)[0]
-    assert np.abs(filled.astype(float) - images[:20]).mean() < 8
+    unknown = np.abs(clean - clean.mean()).mean()
+    assert np.abs(filled.astype(float) - clean[:20]).mean() < 0.6 * unknown
     assert ours.sample(2, steps=3).shape == (2, 6, 5, 3)
     with pytest.raises(InputError, match="colours"):
         ours.inpaint(images[:1], mask[..., None] * np.array([1, 0, 0]))
@@ -167,7 +170,7 @@ def test_every_size_is_tested():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", SIZES)
+@pytest.mark.parametrize("name", [name for name in SIZES if name != "sfarm-imagenet64"])  # that of celeba64
 def test_a_named_network_takes_a_step(name):
     """On very small images: the kernels are the same."""
     encoder = ImageEncoder(4, 4, 1, 2) if "mnist" in name else ImageEncoder(4, 4, 3, 256, colours=name != "ardm-cifar10")
@@ -294,3 +297,46 @@ def test_a_table_is_no_image():
         table.sample(1, steps=3)
     with pytest.raises(NotFittedError):
         AnyOrder().inpaint(stripes(1), np.zeros((6, 5)))
+
+
+def test_a_file_of_half_the_size_answers_nearly_the_same(model, tmp_path):
+    whole, half = tmp_path / "whole.ao", tmp_path / "half.ao"
+    model.save(whole)
+    model.image_model_.save(half, half=True)
+    assert half.stat().st_size < 0.62 * whole.stat().st_size  # numbers by half; the description stays
+    again = AnyOrder.load(half)
+    np.testing.assert_allclose(
+        again.image_model_.score_samples(stripes(8)), model.image_model_.score_samples(stripes(8)), atol=0.05
+    )
+    again.image_model_.save(tmp_path / "again.ao", half=True)
+    np.testing.assert_array_equal(
+        AnyOrder.load(tmp_path / "again.ao").image_model_.score_samples(stripes(8)),
+        again.image_model_.score_samples(stripes(8)),
+    )
+
+
+@pytest.mark.parametrize("name", shipped.names())
+def test_models_that_come_with_the_package_are_small_and_draw(name):
+    assert shipped.model_file(name).stat().st_size < 2_000_000
+    ours = AnyOrder.load(name)
+    drawn = ours.sample(2, steps=8)
+    assert len(drawn) == 2
+    mask = np.zeros(drawn.shape[1:3])
+    mask[: drawn.shape[1] // 2] = 1
+    filled = ours.inpaint(drawn, mask, steps=4)[0]
+    np.testing.assert_array_equal(filled[:, mask == 0], drawn[:, mask == 0])
+
+
+def test_mnist_comes_with_the_package_and_knows_digits():
+    """Its own samples are far likelier than noise of the same brightness."""
+    ours = AnyOrder.load("mnist").image_model_
+    drawn = ours.sample(4, steps=50)
+    noise = RNG.permuted(drawn.reshape(4, -1), axis=1).reshape(drawn.shape)
+    bits = [-ours.score_samples(images, steps=20).mean() / 784 / np.log(2) for images in (drawn, noise)]
+    assert bits[0] < 0.25
+    assert bits[1] > 0.6
+
+
+def test_a_name_that_is_neither_file_nor_model_is_refused():
+    with pytest.raises(InputError, match=r"no file 'mnits'.*mnist"):
+        AnyOrder.load("mnits")

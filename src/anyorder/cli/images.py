@@ -1,15 +1,20 @@
 """What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..data.image import grid, read_folder, read_image, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
+from ..images import IMAGES_PER_CALL
 from ..subsets.pictures import HALVES, half
 from ..training import progress_bar
 from .models import describe_images
@@ -77,7 +82,8 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: i
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
     marks = missing.marks(image.shape)
-    filled = model.inpaint(image[None], marks, draws, steps)[:, 0]
+    with calls_shown(model, draws, int(marks.sum()), steps):
+        filled = model.inpaint(image[None], marks, draws, steps)[:, 0]
     shown = brightened(np.stack([image, image, *filled]), model)
     shown[1][marks] = 128  # what was kept
     write_image(output, grid(shown, columns=draws + 2), enlarged(image.shape))
@@ -89,10 +95,28 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: i
 
 def sample(model: AnyOrder, n: int, steps: int | None, label: int | None, output: Path) -> Document:
     """New images in one grid."""
-    drawn = model.sample(n, steps=steps, label=label)
+    encoder = model.image_model_.encoder
+    with calls_shown(model, n, encoder.height * encoder.width, steps):
+        drawn = model.sample(n, steps=steps, label=label)
     columns = int(np.ceil(np.sqrt(n)))
     write_image(output, grid(brightened(drawn, model), columns), enlarged(drawn.shape[1:]))
     return {"images": n, "steps": steps, "file": str(output)}
+
+
+@contextmanager
+def calls_shown(model: AnyOrder, images: int, pixels: int, steps: int | None) -> Iterator[None]:
+    """A bar on standard error that goes on with every call of the network."""
+    network, encoder = model.image_model_.model.network, model.image_model_.encoder
+    values = pixels * len(encoder) // (encoder.height * encoder.width)
+    calls = -(-images // IMAGES_PER_CALL) * (values if steps is None else min(steps, values))
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("drawing", total=calls)
+        hook = network.register_forward_hook(lambda *_: bar.advance(task))
+        try:
+            yield
+        finally:
+            hook.remove()
 
 
 def enlarged(shape: tuple[int, ...]) -> int:

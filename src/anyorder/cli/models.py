@@ -10,6 +10,7 @@ import numpy as np
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
 from ..estimator import AnyOrder
+from ..shipped import model_file
 from .cells import kind_of, plain
 from .files import Frame
 
@@ -34,6 +35,7 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: A
 
 def info(path: Path) -> Document:
     """What a model file holds."""
+    path = model_file(path)
     model = AnyOrder.load(path)
     if model.of_images_:
         return describe_images(model, path)

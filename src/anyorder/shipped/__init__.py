@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from ..errors import InputError
+
 HERE = Path(__file__).parent
 
 
@@ -12,5 +14,10 @@ def names() -> list[str]:
 def model_file(path: str | Path) -> Path:
     """The file itself, or the one that comes with the package under this name."""
     path = Path(path)
-    shipped = HERE / f"{path}.ao"
-    return shipped if not path.exists() and str(path) in names() else path
+    if path.exists() or path.suffix:
+        return path
+    if str(path) not in names():
+        raise InputError(
+            f"There is no file {str(path)!r}, and no model of that name comes with the package: {', '.join(names())}."
+        )
+    return HERE / f"{path}.ao"
