@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
+from budget import steps_in
 from digit_classifier import digit_classifier
 from torch import Tensor
 
@@ -95,14 +96,6 @@ def arguments() -> argparse.Namespace:
 
 def rmse(filled: Tensor, x: Tensor, question: Question) -> float:
     return float((filled - x)[question.target].square().mean().sqrt())
-
-
-def steps_in(minutes: float, run: Callable[[int], object], trial: int = 100) -> int:
-    """How many steps of a run fit into so many CPU minutes."""
-    run(2)
-    start = time.process_time()
-    run(trial)
-    return max(1, round(60 * minutes / ((time.process_time() - start) / trial)))
 
 
 def ours(x: Tensor, minutes: float, seed: int) -> Method:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from budget import steps_in
 
 from anyorder import AnyOrder, AnyOrderModel, Question, fit, fixed_orders, path_terms, seeded
 from anyorder.data import ImageEncoder, datasets
@@ -55,10 +56,7 @@ def arguments() -> argparse.Namespace:
 def trained(minutes: float, seed: int) -> tuple[AnyOrderModel, float, int]:
     """A model, the CPU minutes it took, and how many images it saw."""
     x = torch.from_numpy(datasets.mnist().train.astype(np.float32)).flatten(1)
-    start = time.process_time()
-    run(x, 200, seed)
-    per_step = (time.process_time() - start) / 200
-    steps = round(60 * minutes / per_step)
+    steps = steps_in(minutes, lambda steps: run(x, steps, seed))
     start = time.process_time()
     model = run(x, steps, seed)
     return model, (time.process_time() - start) / 60, 16 * steps

@@ -18,10 +18,10 @@ import torch
 from digit_classifier import digit_classifier, frechet
 from torch import Tensor
 
-from anyorder import AnyOrder, Question, plan, sample, seeded, step_losses
+from anyorder import AnyOrder, AnyOrderModel, Question, plan, sample, seeded, step_losses
 from anyorder.data import datasets
 from anyorder.data.image import grid, write_image
-from anyorder.images import binarised_anew
+from anyorder.images import ImageModel, binarised_anew
 from anyorder.subsets import Blocks, Cosine, Even, OneByOne, Quadratic
 
 STEPS = (2, 5, 10, 20, 50, 100, 200)
@@ -52,7 +52,7 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def losses(model: torch.nn.Module, x: Tensor) -> Tensor:
+def losses(model: AnyOrderModel, x: Tensor) -> Tensor:
     """The mean loss of a pixel when t others are known."""
     return step_losses(model, x, torch.ones_like(x, dtype=torch.bool), seeded(3))
 
@@ -63,7 +63,7 @@ def excess(blocks: Blocks, loss: Tensor) -> float:
     return float((bounds.diff() * loss[bounds[:-1].clamp(max=len(loss) - 1)]).sum() / loss.sum() - 1)
 
 
-def quality(model: object, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> None:
+def quality(model: ImageModel, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> None:
     classifier = digit_classifier()
     real = classifier.seen(test)
     half = len(test) // 2
@@ -86,10 +86,10 @@ def quality(model: object, test: Tensor, fitted: Tensor, args: argparse.Namespac
         write_image(args.picture, grid((torch.cat(shown).view(-1, 28, 28) * 255).byte().numpy(), 16), 2)
 
 
-def draw(model: object, blocks: Blocks, count: int, seed: int) -> Tensor:
+def draw(model: ImageModel, blocks: Blocks, count: int, seed: int) -> Tensor:
     nothing = torch.zeros(count, 784)
     question = Question(nothing.bool(), ~nothing.bool())
-    return sample(model.model, nothing, question, seeded(seed), blocks=blocks)  # type: ignore[attr-defined]
+    return sample(model.model, nothing, question, seeded(seed), blocks=blocks)
 
 
 if __name__ == "__main__":

@@ -67,7 +67,7 @@ def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> I
     recipe = image_recipe(shipped.encoder, len(x), steps, seed, "cpu")
     recipe = replace(recipe, check_every=max(1, steps // 40), patience=40, average=0.9998 if steps > 20_000 else 0.999)
     labels = torch.from_numpy(np.asarray(data.train_labels)).long() if shipped.with_labels else None
-    model = build_image_model(shipped.encoder, shipped.size, 0 if labels is None else int(labels.max()) + 1, seed)
+    model = build_image_model(shipped.encoder, shipped.size, () if labels is None else (int(labels.max()) + 1,), seed)
     context = None if labels is None else mostly_told(labels, seed)
     present = torch.ones_like(x, dtype=torch.bool)
     fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.anew)

@@ -36,7 +36,7 @@ def model():
 def tiny(levels=2, seed=0):
     """An untrained model of 2 x 2 pixels, with parameters that are not zero."""
     encoder = ImageEncoder(2, 2, 1, levels)
-    net = build_image_model(encoder, UNetSize((4, 6), 1), labels=2, seed=seed)
+    net = build_image_model(encoder, UNetSize((4, 6), 1), context=(2,), seed=seed)
     with torch.no_grad():
         for p in net.parameters():
             p += 0.2 * torch.randn(p.shape, generator=seeded(seed))

@@ -29,8 +29,10 @@ SMALLEST_IN_PATCHES = 16  # pixels of a side; smaller images are seen pixel by p
 Pixels = NDArray[Any]
 
 
-def build_image_model(encoder: ImageEncoder, size: UNetSize = SIZES["small"], labels: int = 0, seed: int = 0) -> AnyOrderModel:
-    """An untrained U-Net; `labels` is how many classes the images may be told to be of, 0 for none."""
+def build_image_model(
+    encoder: ImageEncoder, size: UNetSize = SIZES["small"], context: tuple[int, ...] = (), seed: int = 0
+) -> AnyOrderModel:
+    """An untrained U-Net; `context` is how many codes each thing has that it may be told, such as the class of an image."""
     schema = encoder.schema
     head = default_head(schema.variables[0].domain)
     if isinstance(head, LogisticMixture | ColourMixture):
@@ -44,7 +46,7 @@ def build_image_model(encoder: ImageEncoder, size: UNetSize = SIZES["small"], la
             encoder.shape,
             size.widths,
             size.depth,
-            (labels,) if labels else (),
+            context,
             size.patch if min(encoder.height, encoder.width) >= SMALLEST_IN_PATCHES else 1,
             size.attention,
             top=encoder.levels - 1 if encoder.base else 0,
@@ -63,8 +65,7 @@ def fit_images(
     progress: Callable[[Check], None] | None = None,
 ) -> "ImageModel":
     """A model trained on encoded images, and on the class of each if it is known."""
-    count = int(labels.max()) + 1 if labels is not None else 0
-    model = build_image_model(encoder, size, count, seed)
+    model = build_image_model(encoder, size, () if labels is None else (int(labels.max()) + 1,), seed)
     context = None if labels is None else mostly_told(labels, seed)
     recipe = image_recipe(encoder, len(x), max(1, round(STEPS * effort)), seed, device)
     fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, progress)

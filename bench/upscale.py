@@ -1,0 +1,88 @@
+"""Upscaling (ARDM): values as digits of a base, the most significant ones of all pixels first, against values as they are.
+
+    python bench/upscale.py [--minutes 10] [--bases 0 2 4 16] [--seeds 0] [--images 500] [--picture FILE]
+
+Fashion-MNIST, 256 shades; the same network for all, trained for the same CPU minutes; 0 is no base: a mixture of logistic laws
+over all shades. Bits a pixel of the test images along one random order that keeps the stages, from random places of the
+paths; the excess when the paths are cut into 20 (or 5) steps for every digit, and what a sample costs then.
+"""
+
+import argparse
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+from budget import steps_in
+from torch import Tensor
+
+from anyorder import AnyOrderModel, fit, seeded
+from anyorder.data import ImageEncoder, datasets
+from anyorder.data.image import grid, write_image
+from anyorder.images import ImageModel, build_image_model, image_recipe
+from anyorder.subsets import Blocks, OneByOne, Quadratic, Repeated
+from anyorder.training.depths import AnyStep
+from anyorder.training.edges import PathSampler
+from anyorder.training.loss import edge_loss
+
+
+def main() -> None:
+    args = arguments()
+    torch.set_num_threads(1)
+    data = datasets.fashion_mnist()
+    print(
+        "| base | digits | parameters | bits a pixel | 20 steps a digit | 5 steps a digit | ms a sample |\n|---"
+        + "|---" * 6
+        + "|"
+    )
+    shown = []
+    for base in args.bases:
+        encoder = ImageEncoder(28, 28, 1, 256, base=base)
+        train, test = encoder.encode(data.train), encoder.encode(data.test[: args.images])
+        for seed in args.seeds:
+            model = trained(encoder, train, args.minutes, seed)
+            bits = [bits_of(model, encoder, test, steps) for steps in (None, 20, 5)]
+            start = time.perf_counter()
+            shown.append(ImageModel(encoder, model).sample(16, steps=20 * encoder.digits, seed=seed))
+            seconds = (time.perf_counter() - start) / 16
+            count = sum(p.numel() for p in model.parameters())
+            few = " | ".join(f"{b / bits[0] - 1:+.1%}" for b in bits[1:])
+            print(f"| {base or 'none'} | {encoder.digits} | {count} | {bits[0]:.3f} | {few} | {1000 * seconds:.0f} |", flush=True)
+    if args.picture:
+        write_image(args.picture, grid(np.concatenate(shown), 16), 2)
+
+
+def arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--bases", type=int, nargs="+", default=[0, 2, 4, 16])
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
+    parser.add_argument("--images", type=int, default=500)
+    parser.add_argument("--picture", type=Path)
+    return parser.parse_args()
+
+
+def trained(encoder: ImageEncoder, x: Tensor, minutes: float, seed: int) -> AnyOrderModel:
+    def run(steps: int) -> AnyOrderModel:
+        recipe = replace(image_recipe(encoder, len(x), steps, seed, "cpu"), check_every=steps, held_out=64 / len(x))
+        return fit(build_image_model(encoder, seed=seed), x, recipe=recipe).model
+
+    return run(steps_in(minutes, run))
+
+
+@torch.no_grad()
+def bits_of(model: AnyOrderModel, encoder: ImageEncoder, x: Tensor, steps: int | None, draws: int = 16) -> float:
+    """Bits a pixel along random paths cut into steps; None is one by one."""
+    blocks: Blocks = OneByOne() if steps is None else Repeated(Quadratic(steps), encoder.digits)
+    law = image_recipe(encoder, 1, 1).law
+    assert isinstance(law, PathSampler)
+    law, rng, total = replace(law, depth=AnyStep(blocks)), seeded(1), 0.0
+    for _ in range(draws):
+        edges = law.sample(torch.ones_like(x, dtype=torch.bool), rng)
+        total += float(sum(edge_loss(model, x[some], edges[some]).sum() for some in torch.arange(len(x)).split(128)))
+    return total / draws / len(x) / 784 / np.log(2)
+
+
+if __name__ == "__main__":
+    main()
