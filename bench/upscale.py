@@ -80,7 +80,7 @@ def bits_of(model: AnyOrderModel, encoder: ImageEncoder, x: Tensor, steps: int |
     law, rng, total = replace(law, depth=AnyStep(blocks)), seeded(1), 0.0
     for _ in range(draws):
         edges = law.sample(torch.ones_like(x, dtype=torch.bool), rng)
-        total += sum(float(edge_loss(model, x[some], edges[some]).sum()) for some in torch.arange(len(x)).split(128))
+        total += sum((float(edge_loss(model, x[some], edges[some]).sum()) for some in torch.arange(len(x)).split(128)), start=0.0)
     return total / draws / len(x) / 784 / np.log(2)
 
 

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from anyorder.data.image import read_image, write_image
 
@@ -54,6 +55,23 @@ def test_new_images_in_a_grid(picture_model, tmp_path, run):
     assert set(np.unique(read_image(tmp_path / "new.png"))) <= {0, 128, 255}
 
 
+def test_a_film_shows_every_step(picture_model, tmp_path, run):
+    result = run("sample", picture_model, "-n", "4", "--steps", "3", "--grid", tmp_path / "g.png", "--film", tmp_path / "f.gif")
+    assert result.exit_code == 0, result.stderr
+    with Image.open(tmp_path / "f.gif") as film:
+        assert film.n_frames == 3
+        film.seek(2)
+        last = np.asarray(film.convert("L"))
+    np.testing.assert_array_equal(last, np.asarray(Image.open(tmp_path / "g.png")))
+
+
+def test_a_shipped_model_is_named(tmp_path, run):
+    result = run("sample", "mnist", "-n", "1", "--steps", "2", "--temperature", "0.5", "--grid", tmp_path / "g.png")
+    assert result.exit_code == 0, result.stderr
+    result = run("info", "mnist")
+    assert "28 x 28 pixels, black and white" in result.stdout
+
+
 def test_info(picture_model, run):
     document = json.loads(run("info", picture_model, "--json").stdout)
     assert document["what"] == "6 x 8 pixels, black and white, 2 levels"
@@ -73,8 +91,12 @@ def test_info(picture_model, run):
         (("ask", "PICTURES", "x"), "is a model of images; this question is about tables"),
         (("sample", "TABLE", "--grid", "new.png"), "is a model of tables"),
         (("sample", "PICTURES"), "sample --grid FILE"),
-        (("sample", "TABLE", "--steps", "3"), "--steps and --label are for images"),
+        (("sample", "TABLE", "--steps", "3"), "--temperature are for images"),
         (("sample", "PICTURES", "--grid", "new.jpg"), "name it *.png"),
+        (("sample", "PICTURES", "--grid", "new.png", "--film", "new.mp4", "--steps", "3"), "name it *.gif"),
+        (("sample", "PICTURES", "--grid", "new.png", "--film", "new.gif"), "--steps 20"),
+        (("sample", "mnits", "--grid", "new.png"), "by name there are the models"),
+        (("fit", "EMPTY", "-o", "x.ao", "--size", "huge"), "no folder with images"),
         (("inpaint", "PICTURES", "IMAGE", "--half", "left", "-o", "new.jpg"), "name it *.png"),
         (("fit", "EMPTY", "-o", "x.ao", "--without-rows"), "are for tables"),
         (("fit", "EMPTY", "-o", "x.ao"), "no folder with images"),

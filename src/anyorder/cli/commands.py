@@ -9,7 +9,7 @@ import typer
 
 from ..errors import InputError
 from .faults import Verbs, say
-from .files import Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
+from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
 from .loading import load, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
@@ -25,7 +25,6 @@ Output = Annotated[
     typer.Option("-o", "--output", help="A table file, by its suffix; without it, csv on standard output.", show_default=False),
 ]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
-Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
 
@@ -155,41 +154,6 @@ def impute(
     if intervals:
         filled = tables.with_intervals(face, frame, filled, level)
     deliver(face, filled, about, output, json)
-
-
-@app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
-def sample(
-    model: ModelFile,
-    n: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 10,
-    given: Annotated[
-        list[str] | None, typer.Option(help="What is known, as in `anyorder ask`. May be repeated.", show_default=False)
-    ] = None,
-    output: Output = None,
-    grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
-    steps: Steps = None,
-    label: Annotated[int | None, typer.Option(help="The class of the images.", show_default=False)] = None,
-    seed: Seed = 0,
-    json: AsJson = False,
-) -> None:
-    """Draw new rows, given the values of some columns; or new images."""
-    if grid is not None:
-        from ..data.image import check_lossless
-        from . import images, printing
-
-        check_lossless(grid)
-        check_place(grid, model)
-        document = images.sample(load(model, seed, images=True), n, steps, label, grid)
-        printing.tell(document, lambda d: print(f"{n} images: {d['file']}"), json)
-        return
-    if steps is not None or label is not None:
-        raise InputError("--steps and --label are for images, which are drawn into a file: --grid new.png.")
-    parts = parse_evidence(given or [])
-    check_files(output, model)
-    from . import tables
-
-    face = load(model, seed)
-    drawn, about = tables.sample(face, n, parts)
-    deliver(face, drawn, about, output, json)
 
 
 @app.command(epilog="Example: anyorder score people.ao rows.csv --target income --given age,city")

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from torch import Tensor
 
-from ..data.image import grid, read_folder, read_image, write_image
+from ..data.image import grid, read_folder, read_image, write_film, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
 from ..images import IMAGES_PER_CALL
@@ -78,12 +79,20 @@ def fit_folder(folder: Path, path: Path, **settings: Any) -> Document:
     return {"images": len(images), **describe_images(model, path), "seconds": seconds}
 
 
-def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: int | None, output: Path) -> Document:
+class Drawn(NamedTuple):
+    """How images are to be drawn."""
+
+    steps: int | None
+    label: int | None
+    temperature: float
+
+
+def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: Drawn, output: Path) -> Document:
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
     marks = missing.marks(image.shape)
-    with calls_shown(model, draws, int(marks.sum()), steps):
-        filled = model.inpaint(image[None], marks, draws, steps)[:, 0]
+    with calls_shown(model, draws, int(marks.sum()), how.steps):
+        filled = model.inpaint(image[None], marks, draws, how.steps, how.temperature)[:, 0]
     shown = brightened(np.stack([image, image, *filled]), model)
     shown[1][marks] = 128  # what was kept
     write_image(output, grid(shown, columns=draws + 2), enlarged(image.shape))
@@ -93,14 +102,33 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, steps: i
     return {"missing_pixels": int(marks.sum()), "overview": str(output), "files": [str(path) for path in files]}
 
 
-def sample(model: AnyOrder, n: int, steps: int | None, label: int | None, output: Path) -> Document:
-    """New images in one grid."""
-    encoder = model.image_model_.encoder
-    with calls_shown(model, n, encoder.height * encoder.width, steps):
-        drawn = model.sample(n, steps=steps, label=label)
-    columns = int(np.ceil(np.sqrt(n)))
+def sample(model: AnyOrder, n: int, how: Drawn, output: Path, film: Path | None) -> Document:
+    """New images in one grid, and how they came about."""
+    encoder, columns = model.image_model_.encoder, int(np.ceil(np.sqrt(n)))
+    with calls_shown(model, n, encoder.height * encoder.width, how.steps):
+        if film is None:
+            drawn = model.sample(n, steps=how.steps, temperature=how.temperature, label=how.label)
+        else:
+            states = list(model.image_model_.film(how.steps or len(encoder), n, how.label, model.random_state))
+            drawn = states[-1][0]
+            frames = [grid(unfinished(brightened(images, model), known, model), columns) for images, known in states]
+            write_film(film, frames, enlarged(drawn.shape[1:]))
     write_image(output, grid(brightened(drawn, model), columns), enlarged(drawn.shape[1:]))
-    return {"images": n, "steps": steps, "file": str(output)}
+    return {"images": n, "steps": how.steps, "file": str(output)} | ({"film": str(film)} if film else {})
+
+
+def check_film(film: Path, steps: int | None, temperature: float) -> None:
+    if film.suffix.lower() != ".gif":
+        raise InputError(f"{film.name} is no name for a film; name it *.gif.")
+    if steps is None or temperature != 1.0:
+        raise InputError("--film shows every step, at the temperature 1: say how many with --steps 20.")
+
+
+def unfinished(images: NDArray[np.uint8], known: Tensor, model: AnyOrder) -> NDArray[np.uint8]:
+    """Images with grey where a pixel is not there yet."""
+    encoder = model.image_model_.encoder
+    there = known.view(-1, *encoder.shape).all(-1).numpy()
+    return np.where(there.reshape(*there.shape, *[1] * (images.ndim - 3)), images, 128).astype(np.uint8)
 
 
 @contextmanager
