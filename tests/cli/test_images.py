@@ -95,7 +95,7 @@ def test_info(picture_model, run):
         (("sample", "PICTURES", "--grid", "new.jpg"), "name it *.png"),
         (("sample", "PICTURES", "--grid", "new.png", "--film", "new.mp4", "--steps", "3"), "name it *.gif"),
         (("sample", "PICTURES", "--grid", "new.png", "--film", "new.gif"), "--steps 20"),
-        (("sample", "mnits", "--grid", "new.png"), "by name there are the models"),
+        (("sample", "mnits", "--grid", "new.png"), "comes with the package: "),
         (("fit", "EMPTY", "-o", "x.ao", "--size", "huge"), "no folder with images"),
         (("inpaint", "PICTURES", "IMAGE", "--half", "left", "-o", "new.jpg"), "name it *.png"),
         (("fit", "EMPTY", "-o", "x.ao", "--without-rows"), "are for tables"),
