@@ -12,6 +12,7 @@ MAY_KNOW = {
     "errors": set(),
     "files": set(),
     "shipped": {"errors"},
+    "coding": {"errors"},
     "schema": {"errors"},
     "subsets": {"schema", "errors"},
     "heads": {"schema", "errors"},
