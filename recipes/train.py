@@ -35,7 +35,7 @@ class Shipped:
 
 
 MODELS = {
-    "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), SIZES["small"], 6_000, with_labels=True),
+    "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), SIZES["small"], 3_000, with_labels=True),
     "mnist": Shipped(
         datasets.mnist,
         ImageEncoder(28, 28, 1, 2),
