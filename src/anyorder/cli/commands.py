@@ -13,7 +13,7 @@ from .files import Frame, check_model_output, check_output, in_bytes, read_table
 from .loading import load, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="What `anyorder fit` wrote, or mnist or digits.", show_default=False)]
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or mnist, or digits.", show_default=False)]
 TableFile = Annotated[
     Path,
     typer.Argument(
