@@ -21,7 +21,7 @@ from anyorder.heads import MixedNumber, RecordedNumber
 from anyorder.inference import fixed_orders
 from anyorder.subsets import Question
 from anyorder.training import ardm, fit_temperature, fit_weights
-from anyorder.training.blending import inside, questions
+from anyorder.training.blending import questions
 from anyorder.training.boosting import KeptBack, fit_boosted, frequencies, grow
 from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
@@ -85,7 +85,7 @@ def test_numbers_are_sharpened_and_codes_are_not():
     torch.testing.assert_close(sharp.log_prob(x)[:, 0], wanted)
 
 
-def test_the_temperature_sharpens_what_is_too_wide():
+def test_the_temperature_is_the_one_of_fewest_nats():
     """Two laws around different places are too wide together, and are sharpened; a single model stays as it is."""
     schema = Schema.of(a=Recorded(0.01))
     rows = (torch.randn(300, 1, generator=seeded(0)) * 100).round() / 100
@@ -97,37 +97,11 @@ def test_the_temperature_sharpens_what_is_too_wide():
     nats = lambda: -mixture_log_prob(blend, rows[200:], Question.joint(present[200:]), fixed_orders(1, 1)).mean().item()  # noqa: E731
     before = nats()
     fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
-    assert blend.temperature.item() == pytest.approx(0.8)
+    assert blend.temperature.item() == pytest.approx(0.85)
     assert nats() < before
     memory.blur.data = torch.tensor([[0.05, 0.05]]).log()
     fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
     assert blend.temperature.item() == 1.0
-
-
-def test_of_nearly_equal_nats_the_temperature_takes_the_one_that_covers():
-    """A bell curve told slightly too wide: ten per cent wider costs .005 nats and covers two points more."""
-    schema, present = Schema.of(a=Recorded(0.01)), torch.ones(2000, 1, dtype=torch.bool)
-    shuffled = torch.randperm(2000, generator=seeded(1))
-    rows = (torch.special.ndtri((shuffled + 0.5) / 2000)[:, None] * 50).round() / 100
-    memory = Memory(schema, torch.zeros(1, 1), present[:1])
-    memory.share.data = torch.tensor([[-9.0, 0.0, 0.0]])
-    blend, found = Blend([memory]), dict[float, float]()
-    for scale in (0.28, 0.31, 0.34):
-        memory.blur.data = torch.tensor([[scale, scale]]).log()
-        blend.temperature.fill_(1.0)
-        fit_temperature(blend, rows, present, ardm(), None, seeded(0))
-        law = blend(rows, ~present).law(0)
-        low, high = law.quantile(torch.full((2000,), 0.05)), law.quantile(torch.full((2000,), 0.95))
-        found[scale] = ((rows[:, 0] >= low) & (rows[:, 0] <= high)).float().mean().item()
-    assert all(0.88 < covered < 0.93 for covered in found.values()), found
-
-
-def test_a_value_is_inside_as_often_as_its_randomised_cdf_is():
-    cdf = torch.tensor([0.02, 0.06, 0.5, 0.97, 1.0, 0.9])
-    mass = torch.tensor([0.02, 0.04, 0.1, 0.05, 0.02, 0.9])
-    places = cdf - mass * (torch.arange(20_000)[:, None] + 0.5) / 20_000
-    wanted = ((places > 0.05) & (places < 0.95)).float().mean(0)
-    torch.testing.assert_close(inside(cdf, mass), wanted, atol=2e-4, rtol=0)
 
 
 def test_the_weights_of_a_blend_are_those_of_fewest_nats():
