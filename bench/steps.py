@@ -74,7 +74,7 @@ def quality(model: ImageModel, test: Tensor, fitted: Tensor, args: argparse.Name
         cells, seconds = [], 0.0
         for blocks in [OneByOne()] if k == 784 else [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]:
             start = time.perf_counter()
-            count = args.samples if k < 784 else args.samples // 4
+            count = args.samples
             drawn = torch.cat([draw(model, blocks, 64, seed) for seed in range(count // 64)])
             seconds = (time.perf_counter() - start) / count
             cells.append(f"{frechet(classifier.seen(drawn), real):.1f}")
