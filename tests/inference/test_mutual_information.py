@@ -336,7 +336,7 @@ def test_the_divergence_of_numbers_is_unbiased_and_calm(draws):
 
 @pytest.mark.parametrize("kind", HEADS, ids=lambda h: h.__name__)
 def test_a_law_repeated_is_the_same_law(kind):
-    head = kind(4) if kind in (Categorical, ColourMixture, ColourMixture, LogisticMixture) else kind()
+    head = kind(4) if kind in (Categorical, ColourMixture, LogisticMixture) else kind()
     params = torch.randn(3, head.width, generator=seeded())
     if kind is RecordedNumber:
         params = torch.cat([params, torch.full((3, 1), 0.5)], dim=-1)
