@@ -43,7 +43,7 @@ MODELS = {
         100_000,  # an hour and a quarter
         binarised_anew,
     ),
-    "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), SIZES["small"], 60_000),
+    "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), SIZES["fine"], 24_000),
 }
 
 

@@ -147,6 +147,7 @@ BLACK, GREY, COLOURED = ImageEncoder(28, 28, 1, 2), ImageEncoder(28, 28, 1, 256)
     ("name", "encoder", "maps", "numbers", "parameters"),
     [
         ("small", BLACK, 3, 1, 206_244),
+        ("fine", GREY, 7, 15, 487_911),
         ("medium", BLACK, 3, 1, 875_764),
         ("large", BLACK, 3, 1, 12_623_012),
         ("sfarm-mnist", BLACK, 3, 1, 149_697),
@@ -166,7 +167,7 @@ def test_the_papers_networks_can_be_built(name, encoder, maps, numbers, paramete
 
 
 def test_every_size_is_tested():
-    assert len(SIZES) == 9
+    assert len(SIZES) == 10
 
 
 @pytest.mark.slow

@@ -50,6 +50,7 @@ def build_image_model(
             size.patch if min(encoder.height, encoder.width) >= SMALLEST_IN_PATCHES else 1,
             size.attention,
             top=encoder.levels - 1 if encoder.base else 0,
+            around=size.around,
         )
     return AnyOrderModel(schema, heads, network)
 

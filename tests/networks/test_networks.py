@@ -1,11 +1,14 @@
 """What every network must obey, and what the model makes of it."""
 
+import itertools
+
 import pytest
 import torch
 
 from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
 from anyorder.networks import NETWORKS, ResMLP, UNet
 from anyorder.networks.inputs import Inputs
+from anyorder.networks.unet import means_around
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real())
 LEVELS = torch.tensor([1, 3, 5, 2, 1])
@@ -30,7 +33,7 @@ def resmlp(context=()):
 
 
 def unet(context=()):
-    net = UNet(PIXELS, 2 * 45, shape=(5, 3, 3), widths=(8, 12, 16), depth=1, context=context)
+    net = UNet(PIXELS, 2 * 45, shape=(5, 3, 3), widths=(8, 12, 16), depth=1, context=context, around=(3,))
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.ndim == 4 and not parameter.any():  # what begins at zero blocks all before it
@@ -97,6 +100,18 @@ def test_a_unet_answers_where_it_is_told():
     assert column.float().mean() == 20
 
 
+def test_means_around_are_those_of_what_is_known():
+    rng = seeded()
+    seen, known = torch.randn(2, 3, 6, 5, generator=rng), (torch.rand(2, 1, 6, 5, generator=rng) < 0.3).float()
+    mean, share = means_around(seen * known, known, 3)
+    for image, row, column in itertools.product(range(2), range(6), range(5)):
+        near = (slice(max(row - 1, 0), row + 2), slice(max(column - 1, 0), column + 2))
+        values = seen[(image, slice(None), *near)][:, known[(image, 0, *near)] > 0]
+        expected = values.mean(-1) if values.numel() else torch.zeros(3)
+        torch.testing.assert_close(mean[image, :, row, column], expected)
+        torch.testing.assert_close(share[image, 0, row, column], torch.tensor(values.shape[1] / 9))
+
+
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -106,6 +121,7 @@ def test_a_unet_answers_where_it_is_told():
         ({"widths": ()}, "expected 1 to 8 widths"),
         ({"depth": -1}, "0 to 100 blocks"),
         ({"context": (0,)}, "at most 16 columns"),
+        ({"around": (2,)}, "odd numbers of pixels"),
         ({"schema": Schema.repeat(Real(), 45)}, "same number of levels"),
     ],
 )

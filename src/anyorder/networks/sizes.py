@@ -15,11 +15,13 @@ class UNetSize:
     depth: int
     patch: int = 1
     attention: bool = False
+    around: tuple[int, ...] = ()
     components: int = 5  # of the mixtures that shades and colours have as laws
 
 
 SIZES: dict[str, UNetSize] = {
     "small": UNetSize((32, 64), 1, patch=2),
+    "fine": UNetSize((24, 48, 96), 1, around=(3, 7)),  # for shades: every pixel on its own, and what is known around it
     "medium": UNetSize((48, 96), 2, patch=2),
     "large": UNetSize((96, 192, 256), 3, patch=2),
     # SFARM's Table 4: in_planes, doubled by every further layer; blocks per layer, going down and coming up; n_mix

@@ -25,7 +25,8 @@ class UNet(Network):
     Places are patches of `patch` x `patch` pixels. Level k works at 1 / 2^k of their resolution with `widths[k]` channels
     and `depth` residual blocks, going down and coming up, at the lowest level each followed by attention if there is any.
     Images whose sides are no multiples are padded at the right and the bottom, and cut again. If variables are the digits
-    of values up to `top`, larger ones get no probability.
+    of values up to `top`, larger ones get no probability. For every width in `around` each pixel is also told the mean of
+    what is known in a square of so many pixels around it, and how much that is.
     """
 
     kind: ClassVar[str] = "unet"
@@ -42,12 +43,15 @@ class UNet(Network):
         patch: int = 1,
         attention: bool = False,
         top: int = 0,
+        around: Sequence[int] = (),
     ) -> None:
         super().__init__()
         check_sizes(schema, outputs, shape, widths, depth, context, patch)
+        check_around(around)
         self.sizes = {"shape": list(shape), "widths": list(widths), "depth": depth, "context": list(context)}
-        self.sizes |= {"patch": patch, "attention": attention, "top": top}
+        self.sizes |= {"patch": patch, "attention": attention, "top": top, "around": list(around)}
         height, width, channels = shape
+        self.around = tuple(around)
         self.shape, self.patch, self.unit = (height, width, channels), patch, patch * 2 ** (len(widths) - 1)
         domain = schema.variables[0].domain
         self.shades = domain.shades if isinstance(domain, Colour) else 0
@@ -56,7 +60,8 @@ class UNet(Network):
         last = widths[-1]
         self.context = ContextEmbedding(tuple(context), last) if context else None
         told = last if context else 0
-        maps = (3 if self.shades else channels) + channels + 1
+        seen = 3 if self.shades else channels
+        maps = (seen + channels) * (1 + len(around)) + 1
         self.first = nn.Conv2d(maps * patch**2, widths[0], 3, padding=1)
         self.down = nn.ModuleList(Blocks(w, depth, told) for w in widths[:-1])
         self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairwise(widths))
@@ -91,8 +96,10 @@ class UNet(Network):
         if self.shades:
             code, base = seen.long(), self.shades
             seen = torch.cat([code // base**2, code // base % base, code % base], dim=-1).to(x.dtype)
-        maps = torch.cat([(seen / self.centre - 1) * known, known, torch.ones_like(known[..., :1])], dim=-1)
-        maps = F.pad(maps, (0, 0, 0, -self.shape[1] % self.unit, 0, -self.shape[0] % self.unit)).permute(0, 3, 1, 2)
+        known, seen = known.permute(0, 3, 1, 2), ((seen / self.centre - 1) * known).permute(0, 3, 1, 2)
+        near = [part for side in self.around for part in means_around(seen, known, side)]
+        maps = torch.cat([seen, known, torch.ones_like(known[:, :1]), *near], dim=1)
+        maps = F.pad(maps, (0, -self.shape[1] % self.unit, 0, -self.shape[0] % self.unit))
         return F.pixel_unshuffle(maps, self.patch).contiguous(memory_format=torch.channels_last)  # as convolutions like it
 
     def _possible(self, h: Tensor, x: Values, given: Mask) -> Tensor:
@@ -103,6 +110,12 @@ class UNet(Network):
         scores = h.unflatten(-1, (self.shape[2] // digits, digits, -1))  # (batch, height, width, value, digit, score)
         codes = torch.arange(scores.shape[-1], device=h.device) + (scores.shape[-1] == 1)  # one score is that of code 1
         return scores.masked_fill(before[..., None] & (codes > self.top[:, None]), IMPOSSIBLE).flatten(3)
+
+
+def means_around(seen: Maps, known: Maps, side: int) -> tuple[Maps, Maps]:
+    """The mean of what is known in a square around every pixel, 0 if nothing is; and the share of the square that is known."""
+    sums, share = (F.avg_pool2d(maps, side, stride=1, padding=side // 2) for maps in (seen, known))
+    return sums / share.expand_as(sums).clamp(min=0.5 / side**2), share
 
 
 def digits_of(top: int, base: int, channels: int) -> Tensor:
@@ -193,3 +206,8 @@ def check_sizes(
         raise InputError(f"UNet got patch={patch}; expected 1 to 16 pixels.")
     if len(context) > 16 or any(not 1 <= size <= 2**20 for size in context):
         raise InputError(f"UNet got context={list(context)}; expected at most 16 columns of 1 to {2**20} codes.")
+
+
+def check_around(around: Sequence[int]) -> None:
+    if len(around) > 8 or any(not 1 <= side <= 101 or side % 2 == 0 for side in around):
+        raise InputError(f"UNet got around={list(around)}; expected at most 8 odd numbers of pixels up to 101.")
