@@ -15,6 +15,7 @@ from .inputs import ContextEmbedding
 from .network import Network
 
 Maps = Float[Tensor, "batch channel height width"]
+KnownMaps = Float[Tensor, "batch known height width"]  # one for every value, or one for three channels of a colour
 IMPOSSIBLE = -1e4  # a score that no other can be near
 
 
@@ -112,7 +113,7 @@ class UNet(Network):
         return scores.masked_fill(before[..., None] & (codes > self.top[:, None]), IMPOSSIBLE).flatten(3)
 
 
-def means_around(seen: Maps, known: Maps, side: int) -> tuple[Maps, Maps]:
+def means_around(seen: Maps, known: KnownMaps, side: int) -> tuple[Maps, KnownMaps]:
     """The mean of what is known in a square around every pixel, 0 if nothing is; and the share of the square that is known."""
     sums, share = (F.avg_pool2d(maps, side, stride=1, padding=side // 2) for maps in (seen, known))
     return sums / share.expand_as(sums).clamp(min=0.5 / side**2), share
