@@ -48,7 +48,7 @@ class AnyOrderModel(nn.Module):
 
     @property
     def dtype(self) -> torch.dtype:
-        return next(self.parameters()).dtype
+        return next((p.dtype for p in self.parameters()), torch.float32)  # a network of whole numbers has none
 
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         check_context(self.network.sizes.get("context", []), context, len(x))

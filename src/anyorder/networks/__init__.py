@@ -1,10 +1,13 @@
 """(x, given, context) -> the parameters of every variable's law."""
 
+from .integer import IntegerUNet
 from .network import Network
 from .resmlp import ResMLP
 from .sizes import SIZES, UNetSize, size_named
 from .unet import UNet
 
-NETWORKS: dict[str, type[ResMLP] | type[UNet]] = {network.kind: network for network in (ResMLP, UNet)}
+NETWORKS: dict[str, type[ResMLP] | type[UNet] | type[IntegerUNet]] = {
+    network.kind: network for network in (ResMLP, UNet, IntegerUNet)
+}
 
-__all__ = ["NETWORKS", "SIZES", "Network", "ResMLP", "UNet", "UNetSize", "size_named"]
+__all__ = ["NETWORKS", "SIZES", "IntegerUNet", "Network", "ResMLP", "UNet", "UNetSize", "size_named"]

@@ -1,0 +1,87 @@
+"""Codecs learned from images: every stage of the pyramid is trained on its own, with whole numbers from the first step."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+
+from ..data import ImageEncoder
+from ..heads import default_head
+from ..model import AnyOrderModel
+from ..networks import IntegerUNet
+from ..schema import Schema, Values
+from ..subsets import CanonicalOrder, Planned
+from ..subsets.questions import Regions
+from ..training import Check, Recipe, fit
+from ..training.depths import AnyStep
+from ..training.edges import PathSampler
+from ..training.fit import Anew
+from .pyramid import ImageCodec, Plan, Stage, plans
+
+STEPS = 2000  # of training of every stage, at an effort of 1
+MOST_HELD_OUT = 512
+Told = Callable[[int, Check], None]  # which stage, and how far it is
+
+
+def fit_image_codec(
+    encoder: ImageEncoder,
+    x: Values,
+    steps: int = STEPS,
+    seed: int = 0,
+    progress: Told | None = None,
+    checkpoint: Path | None = None,
+    anew: Anew | None = None,
+) -> ImageCodec:
+    """Trained on encoded images; `anew` makes the values of every batch from them."""
+    stages = []
+    for number, plan in enumerate(plans(encoder)):
+        model = untrained(encoder, plan, seed)
+        lattice = x.unflatten(1, encoder.shape)[:, :: plan.stride, :: plan.stride].flatten(1)
+        fitted = fit(
+            model,
+            lattice,
+            torch.ones_like(lattice, dtype=torch.bool),
+            stage_recipe(plan, len(x), steps, seed),
+            None,
+            None if progress is None else lambda check, number=number: progress(number, check),
+            None if checkpoint is None else checkpoint.with_suffix(f".{number}"),
+            anew,
+        )
+        if fitted.stopped == "interrupted":
+            raise KeyboardInterrupt
+        stages.append(Stage(plan, frozen(fitted.model)))
+    return ImageCodec(encoder, tuple(stages))
+
+
+def untrained(encoder: ImageEncoder, plan: Plan, seed: int) -> AnyOrderModel:
+    """A network for one lattice: the first one sees single pixels, the others squares of four, of which one is known."""
+    schema = Schema.repeat(encoder.schema.variables[0].domain, len(plan.order))
+    head = default_head(schema.variables[0].domain)
+    first = plan.places[-1] == len(plan.order)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        widths, patch = ((48,), 1) if first else ((32, 64), 2)
+        network = IntegerUNet(schema, head.width * len(schema), plan.shape, widths, 1, patch)
+    return AnyOrderModel(schema, [head] * len(schema), network)
+
+
+def stage_recipe(plan: Plan, images: int, steps: int, seed: int) -> Recipe:
+    """Every network call of the plan is practised alike."""
+    return Recipe(
+        PathSampler(Regions(~plan.known[None]), CanonicalOrder(plan.order), AnyStep(Planned(plan.places))),
+        steps,
+        batch_size=16,
+        learning_rate=4e-3,
+        average=0.9998 if steps > 20_000 else 0.999,
+        held_out=min(0.1, MOST_HELD_OUT / max(images, 1)),
+        check_every=max(1, steps // 10),
+        patience=40,
+        seed=seed,
+        device="cpu",
+    )
+
+
+def frozen(model: AnyOrderModel) -> AnyOrderModel:
+    """The same laws from whole numbers alone."""
+    assert isinstance(model.network, IntegerUNet)
+    return AnyOrderModel(model.schema, model.heads, model.network.freeze()).eval()

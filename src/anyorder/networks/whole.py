@@ -1,0 +1,149 @@
+"""Layers of whole numbers in floating-point clothes: the same sums on every machine, whatever the order of summation.
+
+Activations are whole numbers from 0 to 255, weights are m / 2^k with whole m, one k for every output channel. So all products
+of one sum are multiples of one power of two, and as long as their sizes add up to less than 2^24 of these, float32 holds every
+partial sum exactly. `Whole` sees to that while it is trained, and `check_bound` proves it of a finished layer.
+"""
+
+from typing import Any, final
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from ..errors import FormatError
+
+TOP = 255  # the largest activation
+UNIT = 64  # the activation that stands for 1: what filters of length 1 make of noise is of this size
+EXACT = 2**24  # whole numbers up to this are exact in float32
+FINEST = 14  # the largest k of a weight m / 2^k
+INSIDE, OUTSIDE = 63, 1023  # the largest |m|: inside a network int8 kernels without VNNI are exact too
+GAIN = 4.0  # gains are learned in units of this, so that they keep up with the filters
+OUTPUT_GRID, OUTPUT_TOP = 2**10, 2**15 - 1  # of the numbers a network says
+
+
+class Rounded(torch.autograd.Function):
+    """To the nearest whole number; the gradient passes."""
+
+    @staticmethod
+    def forward(x: Tensor) -> Tensor:
+        return x.round()
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+        pass
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+        return gradient
+
+
+def activated(x: Tensor) -> Tensor:
+    """To the grid of activations, cut at its ends."""
+    if not torch.is_grad_enabled():
+        return x.round_().clamp_(0, TOP)
+    return rounded(x.clamp(0, TOP))
+
+
+def rounded(x: Tensor) -> Tensor:
+    out: Tensor = Rounded.apply(x)  # type: ignore[no-untyped-call]
+    return out
+
+
+def said(x: Tensor) -> Tensor:
+    """What a network says, on its grid."""
+    return rounded((x * (OUTPUT_GRID // UNIT)).clamp(-OUTPUT_TOP, OUTPUT_TOP)) / OUTPUT_GRID
+
+
+@final
+class Whole(nn.Module):
+    """A convolution or a matrix of whole numbers.
+
+    While it is trained, its weights are filters of mean 0 and length 1 (if they are `standard`) times a gain, rounded
+    whenever they are used. Frozen, it holds the whole numbers alone: what is stored, and what counts when something is decoded.
+    """
+
+    def __init__(
+        self,
+        inputs: int,
+        outputs: int,
+        side: int = 1,
+        most: int = INSIDE,
+        gain: float = 1.0,
+        standard: bool = True,
+        stride: int = 1,
+        residual: bool = False,
+        frozen: bool = False,
+    ) -> None:
+        super().__init__()
+        self.most, self.standard = most, standard
+        self.stride, self.side, self.residual, self.frozen = stride, side, residual, frozen
+        shape = (outputs, inputs, side, side)
+        if frozen:
+            self.register_buffer("numerator", torch.zeros(shape, dtype=torch.int8 if most <= 127 else torch.int16))
+            self.register_buffer("power", torch.zeros(outputs, dtype=torch.int8))
+            self.register_buffer("offset", torch.zeros(outputs, dtype=torch.int32))
+        else:
+            self.weight = nn.Parameter(torch.randn(shape) / (inputs * side**2) ** 0.5)
+            self.gain = nn.Parameter(torch.full((outputs,), gain / GAIN))
+            self.bias = nn.Parameter(torch.zeros(outputs))
+        self.ready: tuple[Tensor, Tensor] | None = None
+
+    def forward(self, h: Float[Tensor, "batch _ height width"]) -> Float[Tensor, "batch channel rows columns"]:
+        weight, bias = self.kernel()
+        return F.conv2d(h, weight, bias, self.stride, self.side // 2 if self.stride == 1 else 0)
+
+    def kernel(self) -> tuple[Tensor, Tensor]:
+        """Weights and offsets as they are used."""
+        if not self.frozen:
+            numerator, power, offset = self.whole()
+            scale = torch.exp2(-power)
+            return numerator * scale[:, None, None, None], offset * scale
+        if self.ready is None or self.ready[0].device != self.power.device:
+            scale = torch.exp2(-self.power.float())
+            self.ready = (self.numerator.float() * scale[:, None, None, None], self.offset.float() * scale)
+        return self.ready
+
+    def whole(self) -> tuple[Tensor, Tensor, Tensor]:
+        """m, k and the offset in steps of 1 / 2^k: the finest weights whose sums stay exact."""
+        if self.frozen:
+            return self.numerator, self.power, self.offset
+        weight = self.weight
+        if self.standard:
+            weight = weight - weight.mean((1, 2, 3), keepdim=True)
+            weight = weight / (weight.square().sum((1, 2, 3), keepdim=True).sqrt() + 1e-6)
+        weight = weight * (GAIN * self.gain)[:, None, None, None]
+        with torch.no_grad():
+            size, largest = weight.abs().sum((1, 2, 3)), weight.abs().amax((1, 2, 3))
+            rounding = weight[0].numel() / 2
+            reach = TOP * size + UNIT * self.bias.abs() + (TOP if self.residual else 0)
+            room = (EXACT - TOP * rounding - 1) / reach.clamp(min=1e-30)
+            power = torch.minimum(self.most / largest.clamp(min=1e-30), room).log2().floor().clamp(-20, FINEST)
+        scale = torch.exp2(power)
+        numerator = rounded(weight * scale[:, None, None, None]).clamp(-self.most, self.most)
+        return numerator, power, rounded(self.bias * UNIT * scale)
+
+    def freeze(self, source: "Whole") -> None:
+        """Take the whole numbers of a trained layer."""
+        numerator, power, offset = (part.detach() for part in source.whole())
+        self.numerator.copy_(numerator)
+        self.power.copy_(power)
+        self.offset.copy_(offset)
+        self.ready = None
+        self.check_bound()
+
+    def check_bound(self) -> None:
+        """No partial sum of this layer can leave what float32 holds exactly, whatever it is shown."""
+        power = self.power.double()
+        if ((power < -20) | (power > FINEST)).any() or (self.numerator.abs().amax() if self.numerator.numel() else 0) > self.most:
+            raise FormatError(f"A layer of whole numbers has weights that are not m / 2^k with |m| <= {self.most}, k <= {FINEST}.")
+        sums = TOP * self.numerator.double().abs().sum((1, 2, 3)) + self.offset.double().abs()
+        if self.residual:
+            sums = sums + TOP * torch.exp2(power.clamp(min=0))
+        if not (sums < EXACT).all():
+            raise FormatError(
+                f"A layer of whole numbers could leave exact arithmetic: its sums reach {sums.max():.0f}, the limit is {EXACT}."
+            )
+
+
