@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
-from anyorder.networks import NETWORKS, ResMLP, UNet
+from anyorder.networks import NETWORKS, IntegerUNet, ResMLP, UNet
 from anyorder.networks.inputs import Inputs
 from anyorder.networks.unet import means_around
 
@@ -46,7 +46,7 @@ every_network = pytest.mark.parametrize(("make", "data"), MAKERS, ids=["resmlp",
 
 
 def test_every_network_is_tested():
-    assert {type(make()) for make, _ in MAKERS} == set(NETWORKS.values())
+    assert {type(make()) for make, _ in MAKERS} | {IntegerUNet} == set(NETWORKS.values())  # that one in test_integer.py
 
 
 @every_network

@@ -54,15 +54,19 @@ def fit_image_codec(
 
 
 def untrained(encoder: ImageEncoder, plan: Plan, seed: int) -> AnyOrderModel:
-    """A network for one lattice: the first one sees single pixels, the others squares of four, of which one is known."""
+    """A network for one lattice: the coarser ones are cheap, so they may be wider."""
     schema = Schema.repeat(encoder.schema.variables[0].domain, len(plan.order))
     head = default_head(schema.variables[0].domain)
-    first = plan.places[-1] == len(plan.order)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        widths, patch = ((48,), 1) if first else ((32, 64), 2)
-        network = IntegerUNet(schema, head.width * len(schema), plan.shape, widths, 1, patch)
+        network = IntegerUNet(schema, head.width * len(schema), plan.shape, widths_of(plan), 1)
     return AnyOrderModel(schema, [head] * len(schema), network)
+
+
+def widths_of(plan: Plan) -> tuple[int, ...]:
+    if plan.places[-1] == len(plan.order):  # the first lattice
+        return (48,)
+    return (16, 48) if plan.stride == 1 else (32, 64)
 
 
 def stage_recipe(plan: Plan, images: int, steps: int, seed: int) -> Recipe:

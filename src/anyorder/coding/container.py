@@ -14,10 +14,10 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BufferedReader
+from io import BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, Protocol, final, runtime_checkable
+from typing import Any, BinaryIO, NamedTuple, Protocol, final, runtime_checkable
 
 from ..errors import FormatError, InputError
 
@@ -109,17 +109,17 @@ class _Found:
 
 @final
 class Archive:
-    """An archive in a file. What is whole can be read, whatever else is damaged.
+    """An archive in a file or in bytes. What is whole can be read, whatever else is damaged.
 
     `damage` lists all that was found wrong with the frame when it was opened; a block says itself whether it is whole.
     """
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        if not self.path.is_file():
-            raise InputError(f"There is no file {str(path)!r}.")
-        self.size, self.damage = self.path.stat().st_size, list[Damage]()
-        with self.path.open("rb") as file:
+    def __init__(self, source: str | Path | bytes) -> None:
+        self.raw, self.path = (source, Path("archive")) if isinstance(source, bytes) else (None, Path(source))
+        if self.raw is None and not self.path.is_file():
+            raise InputError(f"There is no file {str(source)!r}.")
+        self.size, self.damage = self.path.stat().st_size if self.raw is None else len(self.raw), list[Damage]()
+        with self._open() as file:
             start = file.read(len(MAGIC))
             if start[:-1] != MAGIC[:-1] and not self._looks_like_ours(file):
                 raise FormatError(f"{self.path.name} is no archive of anyorder (it begins with {start!r}).")
@@ -143,7 +143,7 @@ class Archive:
         place = self.places.get(number)
         if place is None:
             return Block(number, None, "its head is damaged or missing")
-        with self.path.open("rb") as file:
+        with self._open() as file:
             found = read_head(file, place, self.size)
             if found is None or (found.kind, found.number) != (BLOCK, number):
                 return Block(number, None, "its head is damaged")
@@ -154,12 +154,15 @@ class Archive:
         for number in range(self.count):
             yield self.block(number)
 
-    def _looks_like_ours(self, file: BufferedReader) -> bool:
+    def _open(self) -> BinaryIO:
+        return self.path.open("rb") if self.raw is None else BytesIO(self.raw)
+
+    def _looks_like_ours(self, file: BinaryIO) -> bool:
         """Whether a part follows where one should, although the first bytes are damaged."""
         found = read_head(file, len(MAGIC), self.size)
         return found is not None and found.kind == DESCRIPTION
 
-    def _parts(self, file: BufferedReader) -> Iterator[_Found]:
+    def _parts(self, file: BinaryIO) -> Iterator[_Found]:
         """Every part whose head is right, in the order of the file; over what is damaged to the next one."""
         at = len(MAGIC)
         while at < self.size:
@@ -173,7 +176,7 @@ class Archive:
             yield found
             at = found.end
 
-    def _description(self, file: BufferedReader, parts: list[_Found]) -> dict[str, Any]:
+    def _description(self, file: BinaryIO, parts: list[_Found]) -> dict[str, Any]:
         contents = [read_content(file, found) for found in parts if found.kind == DESCRIPTION]
         whole = [content for content in contents if content is not None]
         if len(whole) < 2:
@@ -189,7 +192,7 @@ class Archive:
             f"{self.path.name} is damaged: no copy of its description is whole, and without one nothing can be read."
         )
 
-    def _blocks(self, file: BufferedReader, parts: list[_Found]) -> tuple[dict[int, int], int]:
+    def _blocks(self, file: BinaryIO, parts: list[_Found]) -> tuple[dict[int, int], int]:
         """Where each block begins, and how many there were."""
         places = {found.number: found.at for found in parts if found.kind == BLOCK}
         index = next((found for found in parts if found.kind == INDEX), None)
@@ -201,7 +204,7 @@ class Archive:
         return places, max(places, default=-1) + 1
 
 
-def read_head(file: BufferedReader, at: int, size: int) -> _Found | None:
+def read_head(file: BinaryIO, at: int, size: int) -> _Found | None:
     """The part that begins here, if its head is right and it ends inside the file."""
     file.seek(at)
     raw = file.read(HEAD.size + CHECK.size)
@@ -212,7 +215,7 @@ def read_head(file: BufferedReader, at: int, size: int) -> _Found | None:
     return found if mark == b"AO" and kind in (DESCRIPTION, BLOCK, INDEX) and found.end <= size else None
 
 
-def next_head(file: BufferedReader, at: int, size: int, window: int = 2**20) -> _Found | None:
+def next_head(file: BinaryIO, at: int, size: int, window: int = 2**20) -> _Found | None:
     """The first part that begins at or after this place."""
     while at < size:
         file.seek(at)
@@ -227,7 +230,7 @@ def next_head(file: BufferedReader, at: int, size: int, window: int = 2**20) -> 
     return None
 
 
-def read_content(file: BufferedReader, found: _Found) -> bytes | None:
+def read_content(file: BinaryIO, found: _Found) -> bytes | None:
     """The content of a part if its checksum is right. No more is read than the file has."""
     file.seek(found.at + HEAD.size + CHECK.size)
     content, check = file.read(found.length), file.read(CHECK.size)

@@ -5,9 +5,10 @@ from .network import Network
 from .resmlp import ResMLP
 from .sizes import SIZES, UNetSize, size_named
 from .unet import UNet
+from .whole import exactly
 
 NETWORKS: dict[str, type[ResMLP] | type[UNet] | type[IntegerUNet]] = {
     network.kind: network for network in (ResMLP, UNet, IntegerUNet)
 }
 
-__all__ = ["NETWORKS", "SIZES", "IntegerUNet", "Network", "ResMLP", "UNet", "UNetSize", "size_named"]
+__all__ = ["NETWORKS", "SIZES", "IntegerUNet", "Network", "ResMLP", "UNet", "UNetSize", "exactly", "size_named"]

@@ -5,6 +5,8 @@ of one sum are multiples of one power of two, and as long as their sizes add up 
 partial sum exactly. `Whole` sees to that while it is trained, and `check_bound` proves it of a finished layer.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 import torch
@@ -37,6 +39,13 @@ class Rounded(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
         return gradient
+
+
+@contextmanager
+def exactly() -> Iterator[None]:
+    """Without what would round on the way: narrower numbers, and kernels that do not add up products (NNPACK's)."""
+    with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.backends.nnpack.flags(enabled=False):
+        yield
 
 
 def activated(x: Tensor) -> Tensor:
@@ -119,7 +128,7 @@ class Whole(nn.Module):
             rounding = weight[0].numel() / 2
             reach = TOP * size + UNIT * self.bias.abs() + (TOP if self.residual else 0)
             room = (EXACT - TOP * rounding - 1) / reach.clamp(min=1e-30)
-            power = torch.minimum(self.most / largest.clamp(min=1e-30), room).log2().floor().clamp(-20, FINEST)
+            power = torch.minimum(self.most / largest.clamp(min=1e-30), room).log2().floor().clamp(0, FINEST)
         scale = torch.exp2(power)
         numerator = rounded(weight * scale[:, None, None, None]).clamp(-self.most, self.most)
         return numerator, power, rounded(self.bias * UNIT * scale)
@@ -136,11 +145,11 @@ class Whole(nn.Module):
     def check_bound(self) -> None:
         """No partial sum of this layer can leave what float32 holds exactly, whatever it is shown."""
         power = self.power.double()
-        if ((power < -20) | (power > FINEST)).any() or (self.numerator.abs().amax() if self.numerator.numel() else 0) > self.most:
+        if ((power < 0) | (power > FINEST)).any() or (self.numerator.abs().amax() if self.numerator.numel() else 0) > self.most:
             raise FormatError(f"A layer of whole numbers has weights that are not m / 2^k with |m| <= {self.most}, k <= {FINEST}.")
         sums = TOP * self.numerator.double().abs().sum((1, 2, 3)) + self.offset.double().abs()
         if self.residual:
-            sums = sums + TOP * torch.exp2(power.clamp(min=0))
+            sums = sums + TOP * torch.exp2(power)
         if not (sums < EXACT).all():
             raise FormatError(
                 f"A layer of whole numbers could leave exact arithmetic: its sums reach {sums.max():.0f}, the limit is {EXACT}."

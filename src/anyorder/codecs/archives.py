@@ -1,0 +1,252 @@
+"""Whole archives: written block by block in constant memory and checked on the way, read whole or in parts."""
+
+import io
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from ..coding import Archive, ArchiveWriter
+from ..errors import AnyOrderError, FormatError, InputError
+from ..files import write_whole
+from .blocks import Content, pack, squeezed, unpack, unsqueezed
+from .files import fingerprint, from_bytes, to_bytes
+from .image_blocks import as_array, file_of, pack_array, pack_files, unpack_array, unpack_files
+from .pyramid import ImageCodec
+
+PER_BLOCK = 256  # images that share a stream
+MOST_PER_BLOCK = 2**16
+MOST_MODEL = 2**28  # bytes
+Done = Callable[[int, int], None]  # how many of how many are done
+Pixels = NDArray[Any]
+
+
+class Lost(NamedTuple):
+    """What could not be read, and why."""
+
+    block: int
+    items: range
+    why: str
+
+
+@final
+@dataclass(frozen=True)
+class Keeper:
+    """A codec and its name in archives; `inside`: archives carry it with them."""
+
+    codec: ImageCodec
+    name: str = ""
+    inside: bool = False
+
+    def about(self) -> dict[str, Any]:
+        return {"fingerprint": fingerprint(to_bytes(self.codec)), "name": self.name, "inside": self.inside}
+
+
+# Writing
+
+
+def compress_array(
+    keeper: Keeper, images: Any, per_block: int = PER_BLOCK, verify: bool = True, done: Done | None = None
+) -> bytes:
+    """An archive of an array of images: (number, height, width), or with channels at the end."""
+    pixels = np.asarray(images)
+    if pixels.ndim < 1 or pixels.dtype.hasobject:
+        raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
+    pixels = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
+    form = {"kind": "array", "shape": list(pixels.shape), "dtype": pixels.dtype.str}
+    file = io.BytesIO()
+    with ArchiveWriter(file, described(keeper, form, len(pixels), per_block)) as archive:
+        add_model(archive, keeper)
+        for some in spans(len(pixels), per_block):
+            raw = pack(pack_array(keeper.codec, pixels[some.start : some.stop]))
+            if verify:
+                back = unpack_array(keeper.codec, unpack(raw), (len(some), *pixels.shape[1:]), pixels.dtype)
+                check_same(back.tobytes() == pixels[some.start : some.stop].tobytes(), some)
+            archive.add(raw)
+            if done is not None:
+                done(some.stop, len(pixels))
+    return file.getvalue()
+
+
+def compress_folder(
+    keeper: Keeper, folder: Path, output: Path, per_block: int = PER_BLOCK, verify: bool = True, done: Done | None = None
+) -> int:
+    """An archive of all files of a folder; how many bytes it has."""
+    names = files_of(folder)
+
+    def write(beside: str) -> None:
+        with open(beside, "wb") as file, ArchiveWriter(file, described(keeper, {"kind": "folder"}, len(names), per_block)) as archive:
+            add_model(archive, keeper)
+            for some in spans(len(names), per_block):
+                part = names[some.start : some.stop]
+                raw = pack(pack_files(keeper.codec, folder, part))
+                if verify:
+                    verify_files(keeper.codec, folder, part, unpack(raw), some)
+                archive.add(raw)
+                if done is not None:
+                    done(some.stop, len(names))
+
+    write_whole(output, write)
+    return output.stat().st_size
+
+
+def described(keeper: Keeper, form: dict[str, Any], count: int, per_block: int) -> dict[str, Any]:
+    if not 1 <= per_block <= MOST_PER_BLOCK:
+        raise InputError(f"per_block={per_block}; expected 1 to {MOST_PER_BLOCK} images in a block.")
+    return {"what": "images", "form": form, "count": count, "per_block": per_block, "model": keeper.about()}
+
+
+def add_model(archive: ArchiveWriter, keeper: Keeper) -> None:
+    if keeper.inside:
+        archive.add(squeezed(to_bytes(keeper.codec)))
+
+
+def files_of(folder: Path) -> list[str]:
+    """The files of a folder and of all folders in it, by name."""
+    if not folder.is_dir():
+        raise InputError(f"There is no folder {str(folder)!r}.")
+    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+
+
+def verify_files(codec: ImageCodec, folder: Path, names: Sequence[str], content: Content, some: range) -> None:
+    for (name, found), wanted in zip(unpack_files(codec, content), names, strict=True):
+        if isinstance(found, bytes):
+            same = found == (folder / wanted).read_bytes()
+        else:
+            with Image.open(folder / wanted) as image:
+                same = image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
+        check_same(same and name == wanted, some)
+
+
+def check_same(same: bool, some: range) -> None:
+    if not same:
+        raise AnyOrderError(
+            f"Images {some.start} to {some.stop - 1} did not come back as they were: nothing was written. "
+            "This is a fault of anyorder or of this machine; please report it."
+        )
+
+
+def spans(count: int, per_block: int) -> Iterator[range]:
+    for start in range(0, count, per_block):
+        yield range(start, min(start + per_block, count))
+
+
+# Reading
+
+
+@final
+class ImageArchive:
+    """An archive of images, opened with the model it was made with."""
+
+    def __init__(self, archive: Archive, find: Callable[[dict[str, Any]], ImageCodec] | None = None) -> None:
+        self.archive = archive
+        try:
+            about = archive.about
+            self.form, self.count, self.per_block = dict(about["form"]), int(about["count"]), int(about["per_block"])
+            self.model = dict(about["model"])
+            if about["what"] != "images" or self.form["kind"] not in ("array", "folder"):
+                raise FormatError(f"The archive holds {about['what']!r}, expected images.")
+        except (KeyError, TypeError, ValueError) as error:
+            raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
+        self.skip = 1 if self.model.get("inside") else 0
+        blocks = -(-self.count // self.per_block) if self.per_block > 0 else -1
+        if self.count < 0 or not 1 <= self.per_block <= MOST_PER_BLOCK or len(archive) not in (blocks + self.skip, *self._damaged(blocks)):
+            raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} images, {self.per_block} in each.")
+        self.codec = self._codec(find)
+
+    def _damaged(self, blocks: int) -> range:
+        """How many blocks may be seen of one whose end is lost."""
+        return range(blocks + self.skip) if self.archive.damage else range(0)
+
+    def _codec(self, find: Callable[[dict[str, Any]], ImageCodec] | None) -> ImageCodec:
+        if self.skip:
+            block = self.archive.block(0)
+            if block.content is None:
+                raise FormatError(f"The model inside the archive is lost ({block.damage}): nothing can be decoded.")
+            codec = from_bytes(unsqueezed(block.content, MOST_MODEL), "The model inside the archive")
+        elif find is None:
+            raise InputError(f"The archive was made with the model {self.model.get('name') or 'of a file'!r}: name it.")
+        else:
+            codec = find(self.model)
+        found = fingerprint(to_bytes(codec))
+        if found != self.model.get("fingerprint"):
+            raise InputError(
+                f"The archive was made with the model {self.model.get('name', '')!r} of fingerprint {self.model.get('fingerprint')}; "
+                f"this one has {found}. Name the model it was made with."
+            )
+        return codec
+
+    def contents(self) -> Iterator[tuple[range, Content | Lost]]:
+        """Block by block: which items it holds, and what is in it or why that is lost."""
+        for number, some in enumerate(spans(self.count, self.per_block)):
+            yield some, self.content(number, some)
+
+    def content(self, number: int, some: range) -> Content | Lost:
+        if number + self.skip >= len(self.archive):
+            return Lost(number, some, "the archive ends before it")
+        block = self.archive.block(number + self.skip)
+        if block.content is None:
+            return Lost(number, some, block.damage)
+        try:
+            return unpack(block.content)
+        except FormatError as error:
+            return Lost(number, some, str(error))
+
+
+def decompress_array(archive: ImageArchive, rows: range | None = None) -> tuple[Pixels, list[Lost]]:
+    """The array, zeros where blocks are lost, and what is lost; of some rows only their blocks are read."""
+    if archive.form["kind"] != "array":
+        raise InputError("The archive holds a folder of images, not an array: decompress it into a folder.")
+    try:
+        shape, dtype = tuple(int(n) for n in archive.form["shape"]), np.dtype(archive.form["dtype"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
+    if dtype.hasobject or not shape or shape[0] != archive.count or min(shape) < 0:
+        raise FormatError(f"The archive claims to hold an array of {dtype} of shape {shape}.")
+    wanted = range(archive.count) if rows is None else rows
+    parts, lost = list[Pixels](), list[Lost]()
+    for number, some in enumerate(spans(archive.count, archive.per_block)):
+        if not range(max(some.start, wanted.start), min(some.stop, wanted.stop)):
+            continue
+        content = archive.content(number, some)
+        size = (len(some), *shape[1:])
+        try:
+            pixels = None if isinstance(content, Lost) else unpack_array(archive.codec, content, size, dtype)
+        except FormatError as error:
+            pixels, content = None, Lost(number, some, str(error))
+        if isinstance(content, Lost):
+            lost.append(content)
+            pixels = np.zeros(size, dtype)
+        assert pixels is not None
+        parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
+    return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype), lost
+
+
+def decompress_folder(archive: ImageArchive, folder: Path, done: Done | None = None) -> list[Lost]:
+    """All files into a folder; what is lost is left out and told."""
+    if archive.form["kind"] != "folder":
+        raise InputError("The archive holds an array of images, not a folder: decompress it into a .npy file.")
+    lost = []
+    for some, content in archive.contents():
+        try:
+            if isinstance(content, Lost):
+                lost.append(content)
+                continue
+            for name, found in unpack_files(archive.codec, content):
+                path = folder / name
+                path.parent.mkdir(parents=True, exist_ok=True)
+                data = file_of(name, found)
+                write_whole(path, lambda beside, data=data: _write(beside, data))
+        except FormatError as error:
+            lost.append(Lost(some.start // archive.per_block, some, str(error)))
+        if done is not None:
+            done(some.stop, archive.count)
+    return lost
+
+
+def _write(path: str, data: bytes) -> None:
+    Path(path).write_bytes(data)

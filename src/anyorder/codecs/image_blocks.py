@@ -1,0 +1,162 @@
+"""Blocks of images: arrays, and files. What the model does not know, comes back all the same: it is stored as it is."""
+
+import io
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from ..data import ImageEncoder
+from ..errors import FormatError, InputError
+from ..schema import Values
+from .blocks import MODELLED, PLAIN, Content, squeezed
+from .pyramid import ImageCodec
+
+Pixels = NDArray[Any]
+WRITTEN = {".png": "PNG", ".bmp": "BMP"}  # formats that keep every pixel
+HARMLESS = {"dpi", "compression"}  # what a file may say besides, and we do not keep
+MOST_VALUES = 2**28  # of a block
+
+
+def pack_array(codec: ImageCodec, images: Pixels) -> Content:
+    """Some images of an array; `images` has their number first."""
+    raw = np.ascontiguousarray(images).tobytes()
+    found = known(codec.encoder, images)
+    if found is None:
+        return Content(PLAIN, {}, b"", raw)
+    encoder, x = found
+    stream = codec.encode(x)
+    if len(stream) >= len(squeezed(raw)):
+        return Content(PLAIN, {}, b"", raw)
+    return Content(MODELLED, {} if encoder.unit == codec.encoder.unit else {"unit": encoder.unit}, stream, b"")
+
+
+def unpack_array(codec: ImageCodec, content: Content, shape: Sequence[int], dtype: np.dtype[Any]) -> Pixels:
+    if content.method == PLAIN:
+        if len(content.rest) != int(np.prod(shape)) * dtype.itemsize:
+            raise FormatError(f"A block holds {len(content.rest)} bytes; images of shape {tuple(shape)} have another number.")
+        return np.frombuffer(content.rest, dtype).reshape(shape).copy()
+    encoder = told_encoder(codec, content)
+    pixels = encoder.decode(decoded(codec, content, shape[0]))
+    return pixels.astype(dtype).reshape(shape)
+
+
+def known(encoder: ImageEncoder, images: Pixels) -> tuple[ImageEncoder, Values] | None:
+    """The codes of images, and how they are written: with the model's unit, or with levels spread up to 255."""
+    if images.dtype.kind not in "uib" or images.ndim not in (3, 4):
+        return None
+    for unit in dict.fromkeys((encoder.unit, 1, 255 // (encoder.levels - 1))):
+        written = replace(encoder, unit=unit)
+        try:
+            return written, written.encode(images)
+        except InputError:
+            continue
+    return None
+
+
+def told_encoder(codec: ImageCodec, content: Content) -> ImageEncoder:
+    try:
+        return replace(codec.encoder, unit=int(content.notes.get("unit", codec.encoder.unit)))
+    except (TypeError, ValueError, InputError) as error:
+        raise FormatError(f"The notes of a block cannot be read ({error}).") from error
+
+
+def decoded(codec: ImageCodec, content: Content, rows: int) -> Values:
+    if rows * len(codec.encoder) > MOST_VALUES:
+        raise FormatError(f"A block claims to hold {rows} images of {len(codec.encoder)} values; that is too many for one block.")
+    return codec.decode(content.stream, rows)
+
+
+# Files
+
+
+def pack_files(codec: ImageCodec, folder: Path, names: Sequence[str]) -> Content:
+    """Some files of a folder: the images that the model knows coded by it, all others byte for byte."""
+    images = [readable(codec.encoder, folder / name) for name in names]
+    kinds = [kind_of(codec.encoder, image) for image in images]
+    counts = Counter(kind for kind in kinds if kind is not None)
+    kind = counts.most_common(1)[0][0] if counts else None
+    fits = [kind is not None and each == kind for each in kinds]
+    whole = {k: (folder / name).read_bytes() for k, (name, fit) in enumerate(zip(names, fits, strict=True)) if not fit}
+    notes: dict[str, Any] = {"names": list(names)}
+    if whole:
+        notes["whole"] = {str(k): len(data) for k, data in whole.items()}
+    rest = b"".join(whole.values())
+    if kind is None:
+        return Content(PLAIN, notes, b"", rest)
+    mode, unit = kind
+    pixels = np.stack([as_array(image) for image, fit in zip(images, fits, strict=True) if fit and image is not None])
+    stream = codec.encode(replace(codec.encoder, unit=unit).encode(pixels))
+    return Content(MODELLED, notes | {"mode": mode, "unit": unit}, stream, rest)
+
+
+def kind_of(encoder: ImageEncoder, image: Image.Image | None) -> tuple[str, int] | None:
+    """The mode of an image and the unit its levels are written in, if the model knows such images."""
+    found = None if image is None else known(encoder, as_array(image)[None])
+    return None if image is None or found is None else (image.mode, found[0].unit)
+
+
+def unpack_files(codec: ImageCodec, content: Content) -> Iterator[tuple[str, Image.Image | bytes]]:
+    """Every file: its image, or its bytes."""
+    try:
+        names = [checked(str(name)) for name in content.notes["names"]]
+        whole = {int(k): int(length) for k, length in content.notes.get("whole", {}).items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FormatError(f"The notes of a block cannot be read ({error!r}).") from error
+    coded = [k for k in range(len(names)) if k not in whole]
+    if sum(whole.values()) != len(content.rest) or min(whole.values(), default=0) < 0 or (coded and content.method == PLAIN):
+        raise FormatError("The notes of a block do not fit what is in it.")
+    mode = content.notes.get("mode", "L")
+    if mode not in ("1", "L", "RGB"):
+        raise FormatError(f"A block claims to hold images of kind {mode!r}.")
+    pixels = told_encoder(codec, content).decode(decoded(codec, content, len(coded))) if coded else np.zeros(0, dtype=np.uint8)
+    images = dict(zip(coded, pixels, strict=True))
+    at = 0
+    for k, name in enumerate(names):
+        if k in images:
+            yield name, Image.fromarray(images[k]).convert(mode)
+        else:
+            yield name, content.rest[at : at + whole[k]]
+            at += whole[k]
+
+
+def readable(encoder: ImageEncoder, path: Path) -> Image.Image | None:
+    """The image in a file, if its pixels, size and kind are all there is to it, and it could be one that the model knows."""
+    if path.suffix.lower() not in WRITTEN:
+        return None
+    try:
+        with Image.open(path) as image:
+            plain = image.format == WRITTEN[path.suffix.lower()] and getattr(image, "n_frames", 1) == 1
+            if not plain or image.size != (encoder.width, encoder.height) or set(image.info) - HARMLESS:
+                return None
+            image.load()
+            return image.copy() if image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) else None
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+        return None
+
+
+def as_array(image: Image.Image) -> Pixels:
+    """Bytes; black and white as 0 and 255."""
+    return np.asarray(image.convert("L") if image.mode == "1" else image)
+
+
+def file_of(name: str, image: Image.Image | bytes) -> bytes:
+    """What is written under this name."""
+    if isinstance(image, bytes):
+        return image
+    out = io.BytesIO()
+    image.save(out, format=WRITTEN.get(PurePosixPath(name).suffix.lower(), "PNG"))
+    return out.getvalue()
+
+
+def checked(name: str) -> str:
+    """A name that stays inside its folder."""
+    path = PurePosixPath(name)
+    if path.is_absolute() or not path.parts or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
+        raise FormatError(f"The archive holds a file called {name!r}, which would lie outside of its folder.")
+    return name

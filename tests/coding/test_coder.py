@@ -1,0 +1,60 @@
+"""Bits: what was coded is decoded, whatever the law, and costs what the law says."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from integer_laws import LAWS
+
+from anyorder import FormatError
+from anyorder.coding import Decoder, Encoder, Even
+from anyorder.coding.frequencies import TOTAL
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_every_symbol_comes_back(name):
+    law, rng = LAWS[name](), np.random.default_rng(0)
+    several = [rng.integers(0, law.size, 50) for _ in range(5)] + [np.zeros(50, int), np.full(50, law.size - 1)]
+    encoder = Encoder()
+    for symbols in several:
+        assert (encoder(law, symbols) == symbols).all()
+    decoder = Decoder(encoder.content())
+    for symbols in several:
+        assert (decoder(law, np.zeros(50, int)) == symbols).all()
+
+
+def drawn(law, rng):
+    """Symbols as frequent as the law says."""
+    below = np.stack([law.below(np.full(50, symbol)) for symbol in range(law.size)], -1)
+    return (below <= rng.integers(0, TOTAL, (50, 1))).sum(-1) - 1
+
+
+@pytest.mark.parametrize("name", LAWS)
+def test_bits_are_those_of_the_law(name):
+    law, rng = LAWS[name](), np.random.default_rng(0)
+    encoder, expected = Encoder(), 0.0
+    for _ in range(100):
+        symbols = drawn(law, rng)
+        encoder(law, symbols)
+        expected -= np.log2((law.below(symbols + 1) - law.below(symbols)) / TOTAL).sum()
+    assert 8 * len(encoder.content()) == pytest.approx(expected, rel=1e-3, abs=64)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 64)), max_size=20))
+def test_plain_numbers_come_back(pairs):
+    encoder = Encoder()
+    for number, bits in pairs:
+        encoder.plain(np.array([number % 2**bits], dtype=np.uint64), bits)
+    decoder = Decoder(encoder.content())
+    assert all(decoder.plain(np.zeros(1, dtype=np.uint64), bits)[0] == number % 2**bits for number, bits in pairs)
+
+
+def test_nothing_costs_nothing():
+    encoder = Encoder()
+    encoder(Even(5), np.zeros(0, int))
+    assert len(encoder.content()) == 0
+
+
+def test_streams_are_whole_words():
+    with pytest.raises(FormatError, match="multiple of 4"):
+        Decoder(b"abc")
