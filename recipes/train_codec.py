@@ -61,7 +61,10 @@ def pixels(shipped: Shipped) -> np.ndarray:
 
 
 def said(stage: int, check: Check) -> None:
-    print(f"stage {stage}: {check.step} of {check.steps} steps, {check.seconds:.0f} s: {check.held_out_nats:.3f} nats held out", flush=True)
+    print(
+        f"stage {stage}: {check.step} of {check.steps} steps, {check.seconds:.0f} s: {check.held_out_nats:.3f} nats held out",
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

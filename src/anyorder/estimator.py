@@ -13,6 +13,7 @@ from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
 from .blend import WORDS, Trained, members_of
+from .compression import CompressionVerbs, attached_codec, fit_codec
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.table import as_frame
@@ -43,7 +44,7 @@ ROWS_PER_CALL = 512
 
 
 @final
-class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One model of a table, or of images; then any question about it.
 
     Parameters
@@ -54,6 +55,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
     keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model
         that keeps rows shows them to whoever gets its file, so say False if they are private.
+    codec: whether to train a codec beside the model, so that it can `compress`; for images.
     callback: called at every check of the training with the state of the run.
     random_state: seed of everything random.
     device: where to compute; "auto" takes an accelerator if there is one.
@@ -66,6 +68,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
         orders: int = 4,
         kinds: Mapping[str, str] | None = None,
         keep_rows: bool = True,
+        codec: bool = False,
         callback: Callable[[Check], None] | None = None,
         random_state: int = 0,
         device: str = "auto",
@@ -75,6 +78,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
         self.orders = orders
         self.kinds = kinds
         self.keep_rows = keep_rows
+        self.codec = codec
         self.callback = callback
         self.random_state = random_state
         self.device = device
@@ -87,9 +91,12 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
             images = fit_image_array(X, y, self.size, self.effort, self.random_state, self.device, self.callback)
             self.images_, self.history_ = images, images.history
             self.model_: Trained = images.model
+            encoded = images.encoder.encode(X) if self.codec else None
+            self.codec_ = None if encoded is None else fit_codec(images, encoded, self.effort, self.random_state)
+            self.name_ = ""
             return self
-        if self.size != "small":
-            raise InputError(f"size={self.size!r} is for images; a table's network has one size. Use effort.")
+        if self.size != "small" or self.codec:
+            raise InputError(f"size={self.size!r} and codec={self.codec} are for images; a table's network has one size.")
         encoder = TableEncoder.learn(X, self.kinds)
         x, present = encoder.encode(X)
         fitted = fit_table(
@@ -101,6 +108,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
         self.like_ = X[:0] if isinstance(X, np.ndarray) else as_frame(X).head(0).to_native()
         self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
         self.about_ = {"rows": len(x), "effort": self.effort}
+        self.codec_, self.name_ = None, ""
         return self
 
     @property
@@ -231,7 +239,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
     def save(self, path: str | Path) -> None:
         """The whole model in one file; the same data and seed give the same bytes, so times are not in it."""
         if self.of_images_:
-            self.image_model_.save(path, orders=self.orders)
+            self.image_model_.save(path, attached=self.attached_(), orders=self.orders)
             return
         history = [list(check._replace(seconds=0.0)) for check in self.history_]
         save_model(self.model_, path, table=self.encoder_.to_json(), orders=self.orders, history=history, fit=self.about_)
@@ -248,6 +256,7 @@ class AnyOrder(ImageVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # 
             history, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
         except (TypeError, ValueError) as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
+        face.codec_, face.name_ = attached_codec(about, path), "" if Path(path).exists() else str(path)
         if "images" in about:
             face.images_ = ImageModel.rebuilt(model, about["images"], history)
             face.model_, face.history_ = face.images_.model, history

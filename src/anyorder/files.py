@@ -21,6 +21,13 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         Path(beside).unlink(missing_ok=True)
 
 
+def write_bytes(path: Path, data: bytes) -> None:
+    def write(beside: str) -> None:
+        Path(beside).write_bytes(data)
+
+    write_whole(path, write)
+
+
 def current_umask() -> int:
     umask = os.umask(0)
     os.umask(umask)

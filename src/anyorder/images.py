@@ -1,6 +1,6 @@
 """One model of images: train it, fill what is missing of them, draw new ones, say how likely any part is given any other."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, final
@@ -182,9 +182,9 @@ class ImageModel:
         out = mixture_log_prob(self.model, x, Question(~target, target), several, blocks=self._blocks(steps))
         return out.double().numpy()
 
-    def save(self, path: str | Path, half: bool = False, **more: Any) -> None:
+    def save(self, path: str | Path, half: bool = False, attached: Mapping[str, bytes] | None = None, **more: Any) -> None:
         history = [list(check._replace(seconds=0.0)) for check in self.history]
-        save_model(self.model, path, half, images=self.encoder.to_json(), history=history, **more)
+        save_model(self.model, path, half, attached, images=self.encoder.to_json(), history=history, **more)
 
     @classmethod
     def rebuilt(cls, model: Trained, images: Any, history: list[Check]) -> "ImageModel":

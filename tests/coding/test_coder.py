@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from integer_laws import LAWS
 
 from anyorder import FormatError
 from anyorder.coding import Decoder, Encoder, Even
 from anyorder.coding.frequencies import TOTAL
+from integer_laws import LAWS
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -6,12 +6,13 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from integer_laws import LAWS, LEAST
 
+from anyorder.codecs.laws import coded
 from anyorder.coding import Coder, tables
 from anyorder.coding.frequencies import TOTAL, edges, starts
-from anyorder.codecs.laws import coded
 from anyorder.heads import Bernoulli, Categorical, ColourMixture, LogisticMixture
+from integer_laws import LAWS, LEAST
+
 
 @pytest.mark.parametrize("name", LAWS)
 def test_every_symbol_has_a_share_and_all_add_up(name):

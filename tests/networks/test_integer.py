@@ -61,7 +61,9 @@ def activated(numerator, k):
 
 def shuffled(h):
     batch, channels, height, width = h.shape
-    return h.reshape(batch, channels // 4, 2, 2, height, width).transpose(0, 1, 4, 2, 5, 3).reshape(batch, -1, 2 * height, 2 * width)
+    return (
+        h.reshape(batch, channels // 4, 2, 2, height, width).transpose(0, 1, 4, 2, 5, 3).reshape(batch, -1, 2 * height, 2 * width)
+    )
 
 
 def blocks(h, module):

@@ -12,7 +12,7 @@ from PIL import Image
 
 from ..coding import Archive, ArchiveWriter
 from ..errors import AnyOrderError, FormatError, InputError
-from ..files import write_whole
+from ..files import write_bytes, write_whole
 from .blocks import Content, pack, squeezed, unpack, unsqueezed
 from .files import fingerprint, from_bytes, to_bytes
 from .image_blocks import as_array, file_of, pack_array, pack_files, unpack_array, unpack_files
@@ -22,6 +22,7 @@ PER_BLOCK = 256  # images that share a stream
 MOST_PER_BLOCK = 2**16
 MOST_MODEL = 2**28  # bytes
 Done = Callable[[int, int], None]  # how many of how many are done
+Find = Callable[[dict[str, Any]], ImageCodec]  # from what an archive says of its model to the model
 Pixels = NDArray[Any]
 
 
@@ -36,13 +37,15 @@ class Lost(NamedTuple):
 @final
 @dataclass(frozen=True)
 class Keeper:
-    """A codec and its name in archives; `inside`: archives carry it with them."""
+    """A codec, if there is one, and its name in archives; `inside`: archives carry it with them."""
 
-    codec: ImageCodec
+    codec: ImageCodec | None = None
     name: str = ""
     inside: bool = False
 
-    def about(self) -> dict[str, Any]:
+    def about(self) -> dict[str, Any] | None:
+        if self.codec is None:
+            return None
         return {"fingerprint": fingerprint(to_bytes(self.codec)), "name": self.name, "inside": self.inside}
 
 
@@ -79,7 +82,10 @@ def compress_folder(
     names = files_of(folder)
 
     def write(beside: str) -> None:
-        with open(beside, "wb") as file, ArchiveWriter(file, described(keeper, {"kind": "folder"}, len(names), per_block)) as archive:
+        with (
+            open(beside, "wb") as file,
+            ArchiveWriter(file, described(keeper, {"kind": "folder"}, len(names), per_block)) as archive,
+        ):
             add_model(archive, keeper)
             for some in spans(len(names), per_block):
                 part = names[some.start : some.stop]
@@ -101,7 +107,7 @@ def described(keeper: Keeper, form: dict[str, Any], count: int, per_block: int) 
 
 
 def add_model(archive: ArchiveWriter, keeper: Keeper) -> None:
-    if keeper.inside:
+    if keeper.inside and keeper.codec is not None:
         archive.add(squeezed(to_bytes(keeper.codec)))
 
 
@@ -112,7 +118,7 @@ def files_of(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
 
 
-def verify_files(codec: ImageCodec, folder: Path, names: Sequence[str], content: Content, some: range) -> None:
+def verify_files(codec: ImageCodec | None, folder: Path, names: Sequence[str], content: Content, some: range) -> None:
     for (name, found), wanted in zip(unpack_files(codec, content), names, strict=True):
         if isinstance(found, bytes):
             same = found == (folder / wanted).read_bytes()
@@ -142,41 +148,41 @@ def spans(count: int, per_block: int) -> Iterator[range]:
 class ImageArchive:
     """An archive of images, opened with the model it was made with."""
 
-    def __init__(self, archive: Archive, find: Callable[[dict[str, Any]], ImageCodec] | None = None) -> None:
+    def __init__(self, archive: Archive, find: Find | None = None) -> None:
         self.archive = archive
         try:
             about = archive.about
             self.form, self.count, self.per_block = dict(about["form"]), int(about["count"]), int(about["per_block"])
-            self.model = dict(about["model"])
+            self.model = None if about["model"] is None else dict(about["model"])
             if about["what"] != "images" or self.form["kind"] not in ("array", "folder"):
                 raise FormatError(f"The archive holds {about['what']!r}, expected images.")
         except (KeyError, TypeError, ValueError) as error:
             raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
-        self.skip = 1 if self.model.get("inside") else 0
-        blocks = -(-self.count // self.per_block) if self.per_block > 0 else -1
-        if self.count < 0 or not 1 <= self.per_block <= MOST_PER_BLOCK or len(archive) not in (blocks + self.skip, *self._damaged(blocks)):
+        self.skip = 1 if self.model and self.model.get("inside") else 0
+        blocks = self.skip + -(-self.count // self.per_block) if self.per_block > 0 else -1
+        lost_end = bool(archive.damage) and len(archive) < blocks
+        if self.count < 0 or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
             raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} images, {self.per_block} in each.")
         self.codec = self._codec(find)
 
-    def _damaged(self, blocks: int) -> range:
-        """How many blocks may be seen of one whose end is lost."""
-        return range(blocks + self.skip) if self.archive.damage else range(0)
-
-    def _codec(self, find: Callable[[dict[str, Any]], ImageCodec] | None) -> ImageCodec:
+    def _codec(self, find: Find | None) -> ImageCodec | None:
+        if self.model is None:
+            return None
+        name, wanted = self.model.get("name") or "of a file", self.model.get("fingerprint")
         if self.skip:
             block = self.archive.block(0)
             if block.content is None:
                 raise FormatError(f"The model inside the archive is lost ({block.damage}): nothing can be decoded.")
             codec = from_bytes(unsqueezed(block.content, MOST_MODEL), "The model inside the archive")
         elif find is None:
-            raise InputError(f"The archive was made with the model {self.model.get('name') or 'of a file'!r}: name it.")
+            raise InputError(f"The archive was made with the model {name!r}: name it.")
         else:
             codec = find(self.model)
         found = fingerprint(to_bytes(codec))
-        if found != self.model.get("fingerprint"):
+        if found != wanted:
             raise InputError(
-                f"The archive was made with the model {self.model.get('name', '')!r} of fingerprint {self.model.get('fingerprint')}; "
-                f"this one has {found}. Name the model it was made with."
+                f"The archive was made with the model {name!r} of fingerprint {wanted}, this one has {found}. "
+                "Name the model it was made with."
             )
         return codec
 
@@ -239,14 +245,9 @@ def decompress_folder(archive: ImageArchive, folder: Path, done: Done | None = N
             for name, found in unpack_files(archive.codec, content):
                 path = folder / name
                 path.parent.mkdir(parents=True, exist_ok=True)
-                data = file_of(name, found)
-                write_whole(path, lambda beside, data=data: _write(beside, data))
+                write_bytes(path, file_of(name, found))
         except FormatError as error:
             lost.append(Lost(some.start // archive.per_block, some, str(error)))
         if done is not None:
             done(some.stop, archive.count)
     return lost
-
-
-def _write(path: str, data: bytes) -> None:
-    Path(path).write_bytes(data)

@@ -8,6 +8,7 @@ method is 1 if the stream comes from the model, 0 if there is no stream because 
 
 import json
 import struct
+from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import zstandard
@@ -45,7 +46,7 @@ def unpack(raw: bytes, most: int = MOST_REST) -> Content:
     if method not in (PLAIN, MODELLED) or HEAD.size + sum(lengths) != len(raw):
         raise FormatError(f"A block of {len(raw)} bytes with method {method} claims parts of {lengths} bytes.")
     ends = [HEAD.size + sum(lengths[:k]) for k in range(4)]
-    notes, stream, rest = (raw[a:b] for a, b in zip(ends, ends[1:], strict=False))
+    notes, stream, rest = (raw[a:b] for a, b in pairwise(ends))
     try:
         said = json.loads(unsqueezed(notes, most)) if notes else {}
     except (ValueError, RecursionError) as error:

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..data import ImageEncoder
 from ..errors import FormatError, InputError
-from ..files import write_whole
+from ..files import write_bytes
 from ..model import AnyOrderModel
 from ..networks import IntegerUNet, exactly
 from ..schema import levels_of
@@ -108,12 +108,7 @@ def fingerprint(content: bytes) -> str:
 
 
 def save_codec(codec: ImageCodec, path: str | Path) -> None:
-    content = to_bytes(codec)
-    write_whole(Path(path), lambda beside: _write(beside, content))
-
-
-def _write(path: str, content: bytes) -> None:
-    Path(path).write_bytes(content)
+    write_bytes(Path(path), to_bytes(codec))
 
 
 def load_codec(path: str | Path) -> ImageCodec:

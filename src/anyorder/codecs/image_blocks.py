@@ -23,11 +23,11 @@ HARMLESS = {"dpi", "compression"}  # what a file may say besides, and we do not 
 MOST_VALUES = 2**28  # of a block
 
 
-def pack_array(codec: ImageCodec, images: Pixels) -> Content:
+def pack_array(codec: ImageCodec | None, images: Pixels) -> Content:
     """Some images of an array; `images` has their number first."""
     raw = np.ascontiguousarray(images).tobytes()
-    found = known(codec.encoder, images)
-    if found is None:
+    found = None if codec is None else known(codec.encoder, images)
+    if codec is None or found is None:
         return Content(PLAIN, {}, b"", raw)
     encoder, x = found
     stream = codec.encode(x)
@@ -36,13 +36,14 @@ def pack_array(codec: ImageCodec, images: Pixels) -> Content:
     return Content(MODELLED, {} if encoder.unit == codec.encoder.unit else {"unit": encoder.unit}, stream, b"")
 
 
-def unpack_array(codec: ImageCodec, content: Content, shape: Sequence[int], dtype: np.dtype[Any]) -> Pixels:
+def unpack_array(codec: ImageCodec | None, content: Content, shape: Sequence[int], dtype: np.dtype[Any]) -> Pixels:
     if content.method == PLAIN:
         if len(content.rest) != int(np.prod(shape)) * dtype.itemsize:
             raise FormatError(f"A block holds {len(content.rest)} bytes; images of shape {tuple(shape)} have another number.")
         return np.frombuffer(content.rest, dtype).reshape(shape).copy()
-    encoder = told_encoder(codec, content)
-    pixels = encoder.decode(decoded(codec, content, shape[0]))
+    pixels = decoded(codec, content, shape[0])
+    if pixels.size != int(np.prod(shape)):
+        raise FormatError(f"A block holds {pixels.size} values; images of shape {tuple(shape)} have another number.")
     return pixels.astype(dtype).reshape(shape)
 
 
@@ -59,26 +60,26 @@ def known(encoder: ImageEncoder, images: Pixels) -> tuple[ImageEncoder, Values] 
     return None
 
 
-def told_encoder(codec: ImageCodec, content: Content) -> ImageEncoder:
-    try:
-        return replace(codec.encoder, unit=int(content.notes.get("unit", codec.encoder.unit)))
-    except (TypeError, ValueError, InputError) as error:
-        raise FormatError(f"The notes of a block cannot be read ({error}).") from error
-
-
-def decoded(codec: ImageCodec, content: Content, rows: int) -> Values:
+def decoded(codec: ImageCodec | None, content: Content, rows: int) -> Pixels:
+    """The images in the stream of a block."""
+    if codec is None:
+        raise FormatError("A block was coded by a model, but the archive names none.")
     if rows * len(codec.encoder) > MOST_VALUES:
         raise FormatError(f"A block claims to hold {rows} images of {len(codec.encoder)} values; that is too many for one block.")
-    return codec.decode(content.stream, rows)
+    try:
+        encoder = replace(codec.encoder, unit=int(content.notes.get("unit", codec.encoder.unit)))
+    except (TypeError, ValueError, InputError) as error:
+        raise FormatError(f"The notes of a block cannot be read ({error}).") from error
+    return encoder.decode(codec.decode(content.stream, rows))
 
 
 # Files
 
 
-def pack_files(codec: ImageCodec, folder: Path, names: Sequence[str]) -> Content:
+def pack_files(codec: ImageCodec | None, folder: Path, names: Sequence[str]) -> Content:
     """Some files of a folder: the images that the model knows coded by it, all others byte for byte."""
-    images = [readable(codec.encoder, folder / name) for name in names]
-    kinds = [kind_of(codec.encoder, image) for image in images]
+    images = [None if codec is None else readable(codec.encoder, folder / name) for name in names]
+    kinds = [None if codec is None else kind_of(codec.encoder, image) for image in images]
     counts = Counter(kind for kind in kinds if kind is not None)
     kind = counts.most_common(1)[0][0] if counts else None
     fits = [kind is not None and each == kind for each in kinds]
@@ -87,7 +88,7 @@ def pack_files(codec: ImageCodec, folder: Path, names: Sequence[str]) -> Content
     if whole:
         notes["whole"] = {str(k): len(data) for k, data in whole.items()}
     rest = b"".join(whole.values())
-    if kind is None:
+    if codec is None or kind is None:
         return Content(PLAIN, notes, b"", rest)
     mode, unit = kind
     pixels = np.stack([as_array(image) for image, fit in zip(images, fits, strict=True) if fit and image is not None])
@@ -101,7 +102,7 @@ def kind_of(encoder: ImageEncoder, image: Image.Image | None) -> tuple[str, int]
     return None if image is None or found is None else (image.mode, found[0].unit)
 
 
-def unpack_files(codec: ImageCodec, content: Content) -> Iterator[tuple[str, Image.Image | bytes]]:
+def unpack_files(codec: ImageCodec | None, content: Content) -> Iterator[tuple[str, Image.Image | bytes]]:
     """Every file: its image, or its bytes."""
     try:
         names = [checked(str(name)) for name in content.notes["names"]]
@@ -114,7 +115,7 @@ def unpack_files(codec: ImageCodec, content: Content) -> Iterator[tuple[str, Ima
     mode = content.notes.get("mode", "L")
     if mode not in ("1", "L", "RGB"):
         raise FormatError(f"A block claims to hold images of kind {mode!r}.")
-    pixels = told_encoder(codec, content).decode(decoded(codec, content, len(coded))) if coded else np.zeros(0, dtype=np.uint8)
+    pixels = decoded(codec, content, len(coded)) if coded else np.zeros(0, dtype=np.uint8)
     images = dict(zip(coded, pixels, strict=True))
     at = 0
     for k, name in enumerate(names):

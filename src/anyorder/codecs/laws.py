@@ -41,7 +41,9 @@ def coded_colour(coder: Coder, head: ColourMixture, numbers: Integers, symbols: 
     place, raw, slope = rest[..., :3], rest[..., 3:6], rest[..., 6:]
     weight, found = frequencies.shares(logits), list[Integers]()
     for channel, wanted in enumerate((symbols // levels**2, symbols // levels % levels, symbols % levels)):
-        lean = sum(slope[..., k] * on_scale(levels)[known][:, None] >> GRID for k, known in zip(SLOPES[channel], found, strict=True))
+        lean = sum(
+            slope[..., k] * on_scale(levels)[known][:, None] >> GRID for k, known in zip(SLOPES[channel], found, strict=True)
+        )
         at = (place[..., channel] << (PLACE - GRID)) + frequencies.starts(count) + lean
         law = Shades(weight, at, frequencies.steepness(raw[..., channel], least(head.min_scale)), levels)
         found.append(coder(law, wanted))

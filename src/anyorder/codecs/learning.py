@@ -1,6 +1,7 @@
 """Codecs learned from images: every stage of the pyramid is trained on its own, with whole numbers from the first step."""
 
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -43,7 +44,7 @@ def fit_image_codec(
             torch.ones_like(lattice, dtype=torch.bool),
             stage_recipe(plan, len(x), steps, seed),
             None,
-            None if progress is None else lambda check, number=number: progress(number, check),
+            None if progress is None else partial(progress, number),
             None if checkpoint is None else checkpoint.with_suffix(f".{number}"),
             anew,
         )

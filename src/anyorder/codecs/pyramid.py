@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from ..coding import Coder, Decoder, Encoder
+from ..conditionals import Part
 from ..data import ImageEncoder
 from ..errors import FormatError
 from ..inference import walk
@@ -101,7 +102,8 @@ class Stage:
         with exactly():
             for step in steps:
                 (part,) = step.conditionals.parts
-                symbols = coded(coder, part.head, part.params[step.now], x[step.now].long().numpy())
+                assert isinstance(part, Part)
+                symbols = coded(coder, self.model.heads[0], part.params[step.now], x[step.now].long().numpy())
                 x[step.now] = torch.from_numpy(symbols).to(x.dtype)
         return x
 

@@ -115,7 +115,8 @@ class Archive:
     """
 
     def __init__(self, source: str | Path | bytes) -> None:
-        self.raw, self.path = (source, Path("archive")) if isinstance(source, bytes) else (None, Path(source))
+        self.raw = source if isinstance(source, bytes) else None
+        self.path = Path("archive") if isinstance(source, bytes) else Path(source)
         if self.raw is None and not self.path.is_file():
             raise InputError(f"There is no file {str(source)!r}.")
         self.size, self.damage = self.path.stat().st_size if self.raw is None else len(self.raw), list[Damage]()

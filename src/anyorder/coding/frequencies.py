@@ -136,4 +136,6 @@ def starts(components: int) -> Integers:
     """Where the components of a mixture stand before the network moves them, in 1 / 2^PLACE."""
     if components == 1:
         return tables.frozen([round(Fraction(-8, 10) * 2**PLACE)])
-    return tables.frozen([round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE) for k in range(components)])
+    return tables.frozen(
+        [round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE) for k in range(components)]
+    )

@@ -37,7 +37,7 @@ class Rounded(torch.autograd.Function):
         pass
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> Tensor:  # type: ignore[override]
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
         return gradient
 
 
@@ -56,7 +56,7 @@ def activated(x: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor) -> Tensor:
-    out: Tensor = Rounded.apply(x)  # type: ignore[no-untyped-call]
+    out: Tensor = Rounded.apply(x)
     return out
 
 
@@ -72,6 +72,10 @@ class Whole(nn.Module):
     While it is trained, its weights are filters of mean 0 and length 1 (if they are `standard`) times a gain, rounded
     whenever they are used. Frozen, it holds the whole numbers alone: what is stored, and what counts when something is decoded.
     """
+
+    numerator: Tensor
+    power: Tensor
+    offset: Tensor
 
     def __init__(
         self,
@@ -118,7 +122,7 @@ class Whole(nn.Module):
         """m, k and the offset in steps of 1 / 2^k: the finest weights whose sums stay exact."""
         if self.frozen:
             return self.numerator, self.power, self.offset
-        weight = self.weight
+        weight: Tensor = self.weight
         if self.standard:
             weight = weight - weight.mean((1, 2, 3), keepdim=True)
             weight = weight / (weight.square().sum((1, 2, 3), keepdim=True).sqrt() + 1e-6)
@@ -145,8 +149,10 @@ class Whole(nn.Module):
     def check_bound(self) -> None:
         """No partial sum of this layer can leave what float32 holds exactly, whatever it is shown."""
         power = self.power.double()
-        if ((power < 0) | (power > FINEST)).any() or (self.numerator.abs().amax() if self.numerator.numel() else 0) > self.most:
-            raise FormatError(f"A layer of whole numbers has weights that are not m / 2^k with |m| <= {self.most}, k <= {FINEST}.")
+        if ((power < 0) | (power > FINEST)).any() or (self.numerator.abs() > self.most).any():
+            raise FormatError(
+                f"A layer of whole numbers has weights that are not m / 2^k with |m| <= {self.most}, k <= {FINEST}."
+            )
         sums = TOP * self.numerator.double().abs().sum((1, 2, 3)) + self.offset.double().abs()
         if self.residual:
             sums = sums + TOP * torch.exp2(power)
@@ -154,5 +160,3 @@ class Whole(nn.Module):
             raise FormatError(
                 f"A layer of whole numbers could leave exact arithmetic: its sums reach {sums.max():.0f}, the limit is {EXACT}."
             )
-
-

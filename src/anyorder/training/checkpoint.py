@@ -3,6 +3,7 @@
 import hashlib
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple, final
@@ -21,15 +22,20 @@ from .description import BAD_CONTENT, check_same, describe, rebuild
 
 FORMAT = 1
 KEPT = (torch.float32, torch.float16)  # kinds of numbers in a file
+ATTACHED = "attached/"  # tensors of bytes that belong to no model
 
 
-def save_model(model: Trained, path: str | Path, half: bool = False, **more: Any) -> None:
+def save_model(
+    model: Trained, path: str | Path, half: bool = False, attached: Mapping[str, bytes] | None = None, **more: Any
+) -> None:
     """Write the model, and whatever else can be said in JSON, to one file, or leave what was there untouched.
 
-    `half` keeps 16 bits of every number: a file of half the size that answers nearly the same.
+    `half` keeps 16 bits of every number: a file of half the size that answers nearly the same. What is `attached` is kept
+    byte for byte.
     """
     tensors = {name: tensor.half() if half else tensor for name, tensor in model.state_dict().items()}
-    write(Path(path), tensors, {"kind": "model", **describe(model), **more})
+    extra = {ATTACHED + name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in (attached or {}).items()}
+    write(Path(path), tensors | extra, {"kind": "model", **describe(model), **more})
 
 
 def load_model(path: str | Path) -> Trained:
@@ -38,8 +44,10 @@ def load_model(path: str | Path) -> Trained:
 
 
 def load_model_and_more(path: str | Path) -> tuple[Trained, dict[str, Any]]:
-    """The model, and all that its file says."""
+    """The model, and all that its file says; what is attached to it, too."""
     about, tensors = read(Path(path), kind="model")
+    extra = {name: tensors.pop(name) for name in list(tensors) if name.startswith(ATTACHED)}
+    about["attached"] = {name.removeprefix(ATTACHED): bytes(data.numpy()) for name, data in extra.items()}
     return rebuild(Path(path), about, tensors), about
 
 
@@ -117,7 +125,7 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
         raise InputError(f"Cannot write {path.name}: its folder {path.parent} does not exist. Make it first.")
     if path.is_dir():
         raise InputError(f"Cannot write {path.name}: it is a folder. Name a file.")
-    wrong = [name for name, t in tensors.items() if t.dtype not in KEPT or not t.isfinite().all()]
+    wrong = [name for name, tensor in tensors.items() if not may_be_kept(name, tensor)]
     if wrong:
         raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 or float16 numbers.")
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
@@ -135,11 +143,17 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     except SafetensorError as error:
         raise FormatError(f"{path.name} is damaged ({error}). Restore it from a copy or save the model again.") from error
     for name, tensor in tensors.items():
-        if tensor.dtype not in KEPT or not tensor.isfinite().all():
+        if not may_be_kept(name, tensor):
             raise FormatError(
                 f"{path.name} is damaged: tensor {name!r} holds something else than finite float32 or float16 numbers."
             )
-    return about, {name: tensor.float() for name, tensor in tensors.items()}
+    return about, {name: t if name.startswith(ATTACHED) else t.float() for name, t in tensors.items()}
+
+
+def may_be_kept(name: str, tensor: Tensor) -> bool:
+    if name.startswith(ATTACHED):
+        return tensor.dtype == torch.uint8
+    return tensor.dtype in KEPT and bool(tensor.isfinite().all())
 
 
 def check_container(path: Path) -> None:
