@@ -1,12 +1,23 @@
 """What the face of all models can do with archives: every bit comes back, on any machine."""
 
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from sklearn.utils.validation import check_is_fitted
 
-from .codecs import ImageArchive, ImageCodec, Keeper, compress_array, decompress_array, fit_image_codec, from_bytes, to_bytes
+from .codecs import (
+    ArraySource,
+    ImageArchive,
+    ImageCodec,
+    Keeper,
+    compress,
+    decompress_array,
+    fit_image_codec,
+    from_bytes,
+    to_bytes,
+)
 from .codecs.learning import STEPS
 from .coding import Archive
 from .errors import FormatError, InputError
@@ -27,7 +38,9 @@ class CompressionVerbs:
 
         What the codec does not know (another size, other values) is stored all the same, only not as small.
         """
-        return compress_array(Keeper(self.image_codec_, self.name_), X, verify=verify)
+        file = io.BytesIO()
+        compress(Keeper(self.image_codec_, self.name_), ArraySource(X), file, verify=verify)
+        return file.getvalue()
 
     def decompress(self, archive: bytes) -> Any:
         """What `compress` made an archive of. An archive that was damaged is refused."""

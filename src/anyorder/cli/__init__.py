@@ -3,7 +3,7 @@
 import io
 import sys
 
-from . import drawing_commands  # noqa: F401  (its verbs join the others)
+from . import archive_commands, drawing_commands  # noqa: F401  (their verbs join the others)
 from .commands import app
 
 __all__ = ["app", "main"]

@@ -73,6 +73,7 @@ def fit(
             metavar="COLUMN=KIND", help="Overrule a kind: category, number or leave out. May be repeated.", show_default=False
         ),
     ] = None,
+    codec: Annotated[bool, typer.Option("--codec", help="Of images: train a codec, too, for `anyorder compress`.")] = False,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -88,10 +89,11 @@ def fit(
             raise InputError(f"{table.name} is a folder of images; --kind and --without-rows are for tables.")
         from . import images, printing
 
-        printing.tell(images.fit_folder(table, path, effort=effort, size=size, random_state=seed), printing.show_images, json)
+        settings = {"effort": effort, "size": size, "random_state": seed, "codec": codec}
+        printing.tell(images.fit_folder(table, path, **settings), printing.show_images, json)
         return
-    if size != "small":
-        raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
+    if size != "small" or codec:
+        raise InputError(f"--size {size} and --codec are for images; a table's network has one size. Use --effort.")
     frame = read_table(table)
     from ..training import progress_bar
     from . import models, printing

@@ -221,3 +221,22 @@ def expected_text(cell: Document) -> str:
     if "likeliest" in cell:
         return f"{shorten(number_text(cell['likeliest']), 20)} ({percent(cell['probability']).strip()})"
     return f"{number_text(cell['low'])} to {number_text(cell['high'])} ({100 * cell['level']:g} %)"
+
+
+def show_archive(document: Document) -> None:
+    """What is in an archive, and whether it is whole."""
+    out, size = Printer(), document["bytes"]
+    if "unreadable" in document:
+        out.line(f"{size:,} bytes; the images cannot be read: {document['unreadable']}")
+    else:
+        inside = f", {document['model_bytes']:,} of them a model of these images" if document["model_bytes"] else ""
+        out.line(f"{document['images']:,} images in {size:,} bytes{inside}")
+        if "original_bytes" in document:
+            out.line(f"the files had {document['original_bytes']:,} bytes: {document['original_bytes'] / size:.2f} times as many")
+        if "bits_per_dimension" in document:
+            out.line(f"{document['bits_per_dimension']:.3f} bits a value")
+        name = (document["model"] or {}).get("name")
+        by = f"the model{f' {name}' if name else ''}"
+        out.line(f"{document['modelled_blocks']} of {document['blocks']} blocks are coded by {by}, the others by zstd")
+    for damage in document["damage"]:
+        out.line(f"damaged: {damage if isinstance(damage, str) else ': '.join(damage)}")

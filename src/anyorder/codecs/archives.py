@@ -1,22 +1,21 @@
 """Whole archives: written block by block in constant memory and checked on the way, read whole or in parts."""
 
-import io
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
-from ..coding import Archive, ArchiveWriter
+from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
-from ..files import write_bytes, write_whole
+from ..files import write_bytes
 from .blocks import Content, pack, squeezed, unpack, unsqueezed
 from .files import fingerprint, from_bytes, to_bytes
-from .image_blocks import as_array, file_of, pack_array, pack_files, unpack_array, unpack_files
+from .image_blocks import file_of, unpack_array, unpack_files
 from .pyramid import ImageCodec
+from .sources import Source
 
 PER_BLOCK = 256  # images that share a stream
 MOST_PER_BLOCK = 2**16
@@ -52,88 +51,35 @@ class Keeper:
 # Writing
 
 
-def compress_array(
-    keeper: Keeper, images: Any, per_block: int = PER_BLOCK, verify: bool = True, done: Done | None = None
-) -> bytes:
-    """An archive of an array of images: (number, height, width), or with channels at the end."""
-    pixels = np.asarray(images)
-    if pixels.ndim < 1 or pixels.dtype.hasobject:
-        raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
-    pixels = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
-    form = {"kind": "array", "shape": list(pixels.shape), "dtype": pixels.dtype.str}
-    file = io.BytesIO()
-    with ArchiveWriter(file, described(keeper, form, len(pixels), per_block)) as archive:
-        add_model(archive, keeper)
-        for some in spans(len(pixels), per_block):
-            raw = pack(pack_array(keeper.codec, pixels[some.start : some.stop]))
-            if verify:
-                back = unpack_array(keeper.codec, unpack(raw), (len(some), *pixels.shape[1:]), pixels.dtype)
-                check_same(back.tobytes() == pixels[some.start : some.stop].tobytes(), some)
+def compress(
+    keeper: Keeper,
+    source: Source,
+    file: Writable,
+    per_block: int = PER_BLOCK,
+    verify: bool = True,
+    done: Done | None = None,
+) -> int:
+    """Write an archive, one block after the other; how many bytes it has."""
+    with ArchiveWriter(file, described(keeper, source, per_block)) as archive:
+        if keeper.inside and keeper.codec is not None:
+            archive.add(squeezed(to_bytes(keeper.codec)))
+        for some in spans(source.count, per_block):
+            raw = pack(source.pack(keeper.codec, some))
+            if verify and not source.same(keeper.codec, some, unpack(raw)):
+                raise AnyOrderError(
+                    f"Items {some.start} to {some.stop - 1} did not come back as they were: nothing was written. "
+                    "This is a fault of anyorder or of this machine; please report it."
+                )
             archive.add(raw)
             if done is not None:
-                done(some.stop, len(pixels))
-    return file.getvalue()
+                done(some.stop, source.count)
+    return archive.at
 
 
-def compress_folder(
-    keeper: Keeper, folder: Path, output: Path, per_block: int = PER_BLOCK, verify: bool = True, done: Done | None = None
-) -> int:
-    """An archive of all files of a folder; how many bytes it has."""
-    names = files_of(folder)
-
-    def write(beside: str) -> None:
-        with (
-            open(beside, "wb") as file,
-            ArchiveWriter(file, described(keeper, {"kind": "folder"}, len(names), per_block)) as archive,
-        ):
-            add_model(archive, keeper)
-            for some in spans(len(names), per_block):
-                part = names[some.start : some.stop]
-                raw = pack(pack_files(keeper.codec, folder, part))
-                if verify:
-                    verify_files(keeper.codec, folder, part, unpack(raw), some)
-                archive.add(raw)
-                if done is not None:
-                    done(some.stop, len(names))
-
-    write_whole(output, write)
-    return output.stat().st_size
-
-
-def described(keeper: Keeper, form: dict[str, Any], count: int, per_block: int) -> dict[str, Any]:
+def described(keeper: Keeper, source: Source, per_block: int) -> dict[str, Any]:
     if not 1 <= per_block <= MOST_PER_BLOCK:
         raise InputError(f"per_block={per_block}; expected 1 to {MOST_PER_BLOCK} images in a block.")
-    return {"what": "images", "form": form, "count": count, "per_block": per_block, "model": keeper.about()}
-
-
-def add_model(archive: ArchiveWriter, keeper: Keeper) -> None:
-    if keeper.inside and keeper.codec is not None:
-        archive.add(squeezed(to_bytes(keeper.codec)))
-
-
-def files_of(folder: Path) -> list[str]:
-    """The files of a folder and of all folders in it, by name."""
-    if not folder.is_dir():
-        raise InputError(f"There is no folder {str(folder)!r}.")
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-
-
-def verify_files(codec: ImageCodec | None, folder: Path, names: Sequence[str], content: Content, some: range) -> None:
-    for (name, found), wanted in zip(unpack_files(codec, content), names, strict=True):
-        if isinstance(found, bytes):
-            same = found == (folder / wanted).read_bytes()
-        else:
-            with Image.open(folder / wanted) as image:
-                same = image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
-        check_same(same and name == wanted, some)
-
-
-def check_same(same: bool, some: range) -> None:
-    if not same:
-        raise AnyOrderError(
-            f"Images {some.start} to {some.stop - 1} did not come back as they were: nothing was written. "
-            "This is a fault of anyorder or of this machine; please report it."
-        )
+    return {"what": "images", "form": source.form, "count": source.count, "per_block": per_block, "model": keeper.about()}
 
 
 def spans(count: int, per_block: int) -> Iterator[range]:

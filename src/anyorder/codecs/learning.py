@@ -3,10 +3,13 @@
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import torch
+from numpy.typing import NDArray
 
 from ..data import ImageEncoder
+from ..errors import InputError
 from ..heads import default_head
 from ..model import AnyOrderModel
 from ..networks import IntegerUNet
@@ -17,10 +20,13 @@ from ..training import Check, Recipe, fit
 from ..training.depths import AnyStep
 from ..training.edges import PathSampler
 from ..training.fit import Anew
+from .blocks import squeezed
+from .files import to_bytes
 from .pyramid import ImageCodec, Plan, Stage, plans
 
 STEPS = 2000  # of training of every stage, at an effort of 1
 MOST_HELD_OUT = 512
+Pixels = NDArray[Any]
 Told = Callable[[int, Check], None]  # which stage, and how far it is
 
 
@@ -52,6 +58,20 @@ def fit_image_codec(
             raise KeyboardInterrupt
         stages.append(Stage(plan, frozen(fitted.model)))
     return ImageCodec(encoder, tuple(stages))
+
+
+def fit_own_codec(
+    images: Pixels, otherwise: int, effort: float = 1.0, seed: int = 0, progress: Told | None = None
+) -> ImageCodec | None:
+    """A codec for these images alone, if it could pay to keep it with them: without one they take `otherwise` bytes."""
+    try:
+        encoder = ImageEncoder.learn(images)
+    except InputError:
+        return None
+    stages = [Stage(plan, frozen(untrained(encoder, plan, seed))) for plan in plans(encoder)]
+    if otherwise < 2 * len(squeezed(to_bytes(ImageCodec(encoder, tuple(stages))))):
+        return None
+    return fit_image_codec(encoder, encoder.encode(images), max(1, round(STEPS * effort)), seed, progress)
 
 
 def untrained(encoder: ImageEncoder, plan: Plan, seed: int) -> AnyOrderModel:

@@ -1,7 +1,7 @@
 """Bits: laws as whole numbers, a range coder, and what an archive is made of. Knows nothing of models."""
 
 from .coder import Coder, Decoder, Encoder
-from .container import Archive, ArchiveWriter, Block, Damage
+from .container import Archive, ArchiveWriter, Block, Damage, Writable
 from .frequencies import Binary, Even, Frequencies, Scored, Shades, shades
 from .tables import Integers
 
@@ -19,5 +19,6 @@ __all__ = [
     "Integers",
     "Scored",
     "Shades",
+    "Writable",
     "shades",
 ]

@@ -1,0 +1,72 @@
+"""The verbs for archives: compress, decompress, inspect."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from .commands import AsJson, app
+from .faults import say
+from .files import check_place
+
+ArchiveFile = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="From `anyorder compress`.", show_default=False)]
+WithModel = Annotated[
+    Path | None,
+    typer.Option("--model", help="The model it was made with, if not inside or shipped.", show_default=False),
+]
+
+
+@app.command(epilog="Example: anyorder compress mnist images/ -o images.aoz")
+def compress(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="[MODEL] PATH", help="A model with a codec (or mnist, ...); then the images.", show_default=False),
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The archive; images.aoz for images/.", show_default=False)
+    ] = None,
+    per_block: Annotated[int, typer.Option(min=1, help="Images that share a stream: 1 to read each alone.")] = 256,
+    verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
+    effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
+    json: AsJson = False,
+) -> None:
+    """Put a folder of images, or a .npy array of them, into one small archive; every pixel comes back.
+
+    Without a model one is learned from the images and kept in the archive, if that makes it smaller.
+    """
+    if len(paths) > 2:
+        raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
+    *models, path = paths
+    place = output or path.with_name(path.name.removesuffix(".npy") + ".aoz")
+    check_place(place, *paths)
+    from . import archives, printing
+
+    document = archives.compress_path(path, place, models[0] if models else None, effort, archives.Written(per_block, verify))
+    printing.tell(document, printing.show_archive, json)
+
+
+@app.command(epilog="Example: anyorder decompress images.aoz -o images/")
+def decompress(
+    archive: ArchiveFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder, or a .npy file.", show_default=False)],
+    model: WithModel = None,
+    json: AsJson = False,
+) -> None:
+    """Give back what is in an archive. What is damaged is named and left out, all else is saved (exit code 1)."""
+    from . import archives, printing
+
+    document = archives.decompress_path(archive, output, model)
+    printing.tell(document, lambda d: print(f"{d['images']} images: {d['output']}"), json)
+    for lost in document["lost"]:
+        say(lost)
+    if document["lost"]:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: anyorder inspect images.aoz")
+def inspect(archive: ArchiveFile, model: WithModel = None, json: AsJson = False) -> None:
+    """Say what is in an archive, how small it is, and whether it is whole."""
+    from . import archives, printing
+
+    printing.tell(archives.inspect(archive, model), printing.show_archive, json)

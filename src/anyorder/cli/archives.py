@@ -1,0 +1,172 @@
+"""What the commands do with archives: compress, decompress, inspect; as files and plain documents."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from ..codecs import (
+    ArraySource,
+    Done,
+    FolderSource,
+    ImageArchive,
+    ImageCodec,
+    Keeper,
+    Lost,
+    Source,
+    compress,
+    decompress_array,
+    decompress_folder,
+    fit_own_codec,
+)
+from ..codecs.blocks import MODELLED
+from ..coding import Archive
+from ..errors import AnyOrderError, InputError
+from ..estimator import AnyOrder
+from ..files import write_whole
+
+Document = dict[str, Any]
+
+
+class Written(NamedTuple):
+    """How an archive is written."""
+
+    per_block: int
+    verify: bool
+
+
+def compress_path(path: Path, output: Path, model: Path | None, effort: float, written: Written) -> Document:
+    """A folder of images, or an array of them in a .npy file; without a model one is learned if it pays."""
+    source = source_of(path)
+    if model is not None:
+        write(Keeper(codec_of(model), str(model) if not model.exists() else ""), source, output, written)
+    else:
+        write(Keeper(), source, output, written)
+        write_with_own_model(source, output, effort, written)
+    original = sum(file.stat().st_size for file in files_of(path))
+    return {"archive": str(output), "original_bytes": original, **inspect(output, model)}
+
+
+def write(keeper: Keeper, source: Source, output: Path, written: Written) -> None:
+    def into(beside: str) -> None:
+        with open(beside, "wb") as file, bar("compressing", source.count) as done:
+            compress(keeper, source, file, written.per_block, written.verify, done)
+
+    write_whole(output, into)
+
+
+def write_with_own_model(source: Source, output: Path, effort: float, written: Written) -> None:
+    """In the place of the archive, if it is smaller with a model of these images inside."""
+    images = source.images()
+    if images is None:
+        return
+    with bar("learning", 1000) as done:
+        codec = fit_own_codec(
+            images, output.stat().st_size, effort, progress=lambda stage, check: done(1000 * check.step // check.steps, 1000)
+        )
+    if codec is None:
+        return
+    beside = output.with_name(f".{output.name}.with-model")
+    try:
+        write(Keeper(codec, inside=True), source, beside, written)
+        if beside.stat().st_size < output.stat().st_size:
+            beside.replace(output)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def source_of(path: Path) -> Source:
+    if path.is_dir():
+        return FolderSource(path)
+    if path.suffix.lower() != ".npy" or not path.is_file():
+        raise InputError(f"{str(path)!r} is neither a folder nor an array of images in a .npy file.")
+    try:
+        return ArraySource(np.load(path, allow_pickle=False))
+    except ValueError as error:
+        raise InputError(f"{path.name} cannot be read as an array: {error}.") from error
+
+
+def files_of(path: Path) -> list[Path]:
+    return [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
+
+
+def codec_of(model: Path) -> ImageCodec:
+    return AnyOrder.load(model).image_codec_
+
+
+def opened(archive: Path, model: Path | None) -> ImageArchive:
+    """With the model that was named, the one inside, or the one of that name that comes with the package."""
+
+    def find(about: dict[str, Any]) -> ImageCodec:
+        if model is None and not about.get("name"):
+            raise InputError(f"{archive.name} was made with a model of a file: name it with --model.")
+        return codec_of(model or Path(str(about["name"])))
+
+    return ImageArchive(Archive(archive), find)
+
+
+def decompress_path(archive: Path, output: Path, model: Path | None) -> Document:
+    """A folder with all files, or a .npy file; what is lost is told."""
+    images = opened(archive, model)
+    if images.form["kind"] == "folder":
+        if output.exists() and (not output.is_dir() or any(output.iterdir())):
+            raise InputError(f"{str(output)!r} is there already: name a new or an empty folder.")
+        with bar("decompressing", images.count) as done:
+            lost = decompress_folder(images, output, done)
+    else:
+        array, lost = decompress_array(images)
+        if output.suffix.lower() != ".npy":
+            raise InputError(f"{archive.name} holds an array: name a .npy file, not {str(output)!r}.")
+        write_array(array, output)
+    return {"output": str(output), "images": images.count, "lost": [described(one) for one in lost]}
+
+
+def write_array(array: np.ndarray[Any, Any], output: Path) -> None:
+    def into(beside: str) -> None:
+        with open(beside, "wb") as file:
+            np.save(file, array, allow_pickle=False)
+
+    write_whole(output, into)
+
+
+def inspect(archive: Path, model: Path | None = None) -> Document:
+    """What is inside, how small it is, and whether it is whole; the model is not needed."""
+    file = Archive(archive)
+    try:
+        images: ImageArchive | None = opened(archive, model)
+    except (AnyOrderError, OSError) as error:
+        return {"about": file.about, "bytes": file.size, "damage": [list(one) for one in file.damage], "unreadable": str(error)}
+    assert images is not None
+    blocks = [content for _, content in images.contents()]
+    whole = [content for content in blocks if not isinstance(content, Lost)]
+    document = {
+        "form": images.form,
+        "images": images.count,
+        "per_block": images.per_block,
+        "model": images.model,
+        "bytes": file.size,
+        "model_bytes": len(file.block(0).content or b"") if images.skip else 0,
+        "blocks": len(blocks),
+        "modelled_blocks": sum(content.method == MODELLED for content in whole),
+        "damage": [list(one) for one in file.damage] + [described(one) for one in blocks if isinstance(one, Lost)],
+    }
+    if images.codec is not None and images.count:
+        pixels = images.codec.encoder
+        document["bits_per_dimension"] = 8 * file.size / images.count / (pixels.height * pixels.width * pixels.channels)
+    return document
+
+
+def described(lost: Lost) -> str:
+    return f"images {lost.items.start} to {lost.items.stop - 1} are lost: {lost.why}"
+
+
+@contextmanager
+def bar(doing: str, total: int) -> Iterator[Done]:
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
