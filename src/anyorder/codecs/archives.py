@@ -20,6 +20,7 @@ from .sources import Source
 PER_BLOCK = 256  # images that share a stream
 MOST_PER_BLOCK = 2**16
 MOST_MODEL = 2**28  # bytes
+MOST_BYTES = 2**28  # of the images in a block
 Done = Callable[[int, int], None]  # how many of how many are done
 Find = Callable[[dict[str, Any]], ImageCodec]  # from what an archive says of its model to the model
 Pixels = NDArray[Any]
@@ -59,7 +60,8 @@ def compress(
     verify: bool = True,
     done: Done | None = None,
 ) -> int:
-    """Write an archive, one block after the other; how many bytes it has."""
+    """Write an archive, one block after the other; how many bytes it has. Of large items fewer go into a block."""
+    per_block = min(per_block, max(1, MOST_BYTES // source.item_bytes)) if source.item_bytes else per_block
     with ArchiveWriter(file, described(keeper, source, per_block)) as archive:
         if keeper.inside and keeper.codec is not None:
             archive.add(squeezed(to_bytes(keeper.codec)))
@@ -109,6 +111,7 @@ class ImageArchive:
         lost_end = bool(archive.damage) and len(archive) < blocks
         if self.count < 0 or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
             raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} images, {self.per_block} in each.")
+        self.there = min(self.count, self.per_block * (len(archive) - self.skip))  # items whose blocks are there, damaged or not
         self.codec = self._codec(find)
 
     def _codec(self, find: Find | None) -> ImageCodec | None:
@@ -132,14 +135,16 @@ class ImageArchive:
             )
         return codec
 
-    def contents(self) -> Iterator[tuple[range, Content | Lost]]:
-        """Block by block: which items it holds, and what is in it or why that is lost."""
-        for number, some in enumerate(spans(self.count, self.per_block)):
-            yield some, self.content(number, some)
+    def contents(self, wanted: range | None = None) -> Iterator[tuple[range, Content | Lost]]:
+        """Block by block: which items it holds, and what is in it or why that is lost; only blocks with wanted items."""
+        asked = range(self.count) if wanted is None else wanted
+        for number, some in enumerate(spans(self.there, self.per_block)):
+            if max(some.start, asked.start) < min(some.stop, asked.stop):
+                yield some, self._content(number, some)
+        if max(self.there, asked.start) < min(self.count, asked.stop):
+            yield range(self.there, self.count), Lost(-1, range(self.there, self.count), "the archive ends before them")
 
-    def content(self, number: int, some: range) -> Content | Lost:
-        if number + self.skip >= len(self.archive):
-            return Lost(number, some, "the archive ends before it")
+    def _content(self, number: int, some: range) -> Content | Lost:
         block = self.archive.block(number + self.skip)
         if block.content is None:
             return Lost(number, some, block.damage)
@@ -150,7 +155,7 @@ class ImageArchive:
 
 
 def decompress_array(archive: ImageArchive, rows: range | None = None) -> tuple[Pixels, list[Lost]]:
-    """The array, zeros where blocks are lost, and what is lost; of some rows only their blocks are read."""
+    """The array, zeros where blocks are damaged, and what is lost; of some rows only their blocks are read."""
     if archive.form["kind"] != "array":
         raise InputError("The archive holds a folder of images, not an array: decompress it into a folder.")
     try:
@@ -159,21 +164,20 @@ def decompress_array(archive: ImageArchive, rows: range | None = None) -> tuple[
         raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
     if dtype.hasobject or not shape or shape[0] != archive.count or min(shape) < 0:
         raise FormatError(f"The archive claims to hold an array of {dtype} of shape {shape}.")
+    if int(np.prod(shape[1:], dtype=object)) * archive.per_block * dtype.itemsize > MOST_BYTES:
+        raise FormatError(f"The archive claims to hold {archive.per_block} images of shape {shape[1:]} in a block: too many.")
     wanted = range(archive.count) if rows is None else rows
     parts, lost = list[Pixels](), list[Lost]()
-    for number, some in enumerate(spans(archive.count, archive.per_block)):
-        if not range(max(some.start, wanted.start), min(some.stop, wanted.stop)):
-            continue
-        content = archive.content(number, some)
+    for some, content in archive.contents(wanted):
         size = (len(some), *shape[1:])
         try:
-            pixels = None if isinstance(content, Lost) else unpack_array(archive.codec, content, size, dtype)
+            if isinstance(content, Content):
+                pixels = unpack_array(archive.codec, content, size, dtype)
         except FormatError as error:
-            pixels, content = None, Lost(number, some, str(error))
+            content = Lost(some.start // archive.per_block, some, str(error))
         if isinstance(content, Lost):
             lost.append(content)
-            pixels = np.zeros(size, dtype)
-        assert pixels is not None
+            pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
         parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
     return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype), lost
 

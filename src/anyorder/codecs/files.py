@@ -49,7 +49,7 @@ def from_bytes(content: bytes, name: str = "The codec") -> ImageCodec:
             raise FormatError(f"{name} holds a {about['kind']}, expected a codec.")
         stages = [rebuilt(name, item, share(tensors, k)) for k, item in enumerate(about["stages"])]
         codec = ImageCodec(ImageEncoder.from_json(about["images"]), tuple(stages))
-    except (*BAD_CONTENT, SafetensorError) as error:
+    except (*BAD_CONTENT, SafetensorError, struct.error) as error:
         raise FormatError(f"{name} is no codec of anyorder ({error}).") from error
     check_lattices(name, codec)
     return codec

@@ -19,6 +19,7 @@ class Source(ABC):
 
     form: dict[str, Any]
     count: int
+    item_bytes: int = 0  # of every item, if they are all alike
 
     @abstractmethod
     def pack(self, codec: ImageCodec | None, some: range) -> Content:
@@ -43,7 +44,7 @@ class ArraySource(Source):
             raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
         self.pixels = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
         self.form = {"kind": "array", "shape": list(self.pixels.shape), "dtype": self.pixels.dtype.str}
-        self.count = len(self.pixels)
+        self.count, self.item_bytes = len(self.pixels), self.pixels[:1].nbytes
 
     def pack(self, codec: ImageCodec | None, some: range) -> Content:
         return pack_array(codec, self.pixels[some.start : some.stop])

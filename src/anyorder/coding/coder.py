@@ -80,4 +80,7 @@ class Decoder(Coder):
         self.queue = constriction.stream.queue.RangeDecoder(np.frombuffer(content, dtype="<u4").astype(np.uint32))
 
     def _bits(self, wanted: NDArray[np.bool_], chance: NDArray[np.float64]) -> NDArray[np.bool_]:
-        return self.queue.decode(YES_OR_NO, chance).astype(bool)
+        try:
+            return self.queue.decode(YES_OR_NO, chance).astype(bool)
+        except AssertionError as error:  # what constriction raises for bits that no encoder writes
+            raise FormatError(f"A stream does not fit its model ({error}).") from error

@@ -14,10 +14,10 @@ import struct
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from io import BytesIO
+from io import BufferedReader, BytesIO
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO, NamedTuple, Protocol, final, runtime_checkable
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 from ..errors import FormatError, InputError
 
@@ -28,6 +28,7 @@ OVERHEAD = HEAD.size + 2 * CHECK.size
 DESCRIPTION, BLOCK, INDEX = 1, 2, 3
 PLACE = struct.Struct("<Q")
 MOST_DESCRIPTION = 2**28
+Readable = BufferedReader | BytesIO
 
 
 @runtime_checkable
@@ -155,15 +156,15 @@ class Archive:
         for number in range(self.count):
             yield self.block(number)
 
-    def _open(self) -> BinaryIO:
+    def _open(self) -> Readable:
         return self.path.open("rb") if self.raw is None else BytesIO(self.raw)
 
-    def _looks_like_ours(self, file: BinaryIO) -> bool:
+    def _looks_like_ours(self, file: Readable) -> bool:
         """Whether a part follows where one should, although the first bytes are damaged."""
         found = read_head(file, len(MAGIC), self.size)
         return found is not None and found.kind == DESCRIPTION
 
-    def _parts(self, file: BinaryIO) -> Iterator[_Found]:
+    def _parts(self, file: Readable) -> Iterator[_Found]:
         """Every part whose head is right, in the order of the file; over what is damaged to the next one."""
         at = len(MAGIC)
         while at < self.size:
@@ -177,7 +178,7 @@ class Archive:
             yield found
             at = found.end
 
-    def _description(self, file: BinaryIO, parts: list[_Found]) -> dict[str, Any]:
+    def _description(self, file: Readable, parts: list[_Found]) -> dict[str, Any]:
         contents = [read_content(file, found) for found in parts if found.kind == DESCRIPTION]
         whole = [content for content in contents if content is not None]
         if len(whole) < 2:
@@ -193,7 +194,7 @@ class Archive:
             f"{self.path.name} is damaged: no copy of its description is whole, and without one nothing can be read."
         )
 
-    def _blocks(self, file: BinaryIO, parts: list[_Found]) -> tuple[dict[int, int], int]:
+    def _blocks(self, file: Readable, parts: list[_Found]) -> tuple[dict[int, int], int]:
         """Where each block begins, and how many there were."""
         places = {found.number: found.at for found in parts if found.kind == BLOCK}
         index = next((found for found in parts if found.kind == INDEX), None)
@@ -205,7 +206,7 @@ class Archive:
         return places, max(places, default=-1) + 1
 
 
-def read_head(file: BinaryIO, at: int, size: int) -> _Found | None:
+def read_head(file: Readable, at: int, size: int) -> _Found | None:
     """The part that begins here, if its head is right and it ends inside the file."""
     file.seek(at)
     raw = file.read(HEAD.size + CHECK.size)
@@ -216,7 +217,7 @@ def read_head(file: BinaryIO, at: int, size: int) -> _Found | None:
     return found if mark == b"AO" and kind in (DESCRIPTION, BLOCK, INDEX) and found.end <= size else None
 
 
-def next_head(file: BinaryIO, at: int, size: int, window: int = 2**20) -> _Found | None:
+def next_head(file: Readable, at: int, size: int, window: int = 2**20) -> _Found | None:
     """The first part that begins at or after this place."""
     while at < size:
         file.seek(at)
@@ -231,7 +232,7 @@ def next_head(file: BinaryIO, at: int, size: int, window: int = 2**20) -> _Found
     return None
 
 
-def read_content(file: BinaryIO, found: _Found) -> bytes | None:
+def read_content(file: Readable, found: _Found) -> bytes | None:
     """The content of a part if its checksum is right. No more is read than the file has."""
     file.seek(found.at + HEAD.size + CHECK.size)
     content, check = file.read(found.length), file.read(CHECK.size)

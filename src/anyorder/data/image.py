@@ -123,7 +123,7 @@ class ImageEncoder:
             return values @ np.array([[self.levels**2], [self.levels], [1]])
         worth = self.base ** np.arange(self.digits - 1, -1, -1) if self.base else np.ones(1, dtype=np.int64)
         digits = values[..., None] // worth
-        return (digits % self.base if self.base else digits).reshape(*values.shape[:3], -1)
+        return (digits % self.base if self.base else digits).reshape(len(values), *self.shape)
 
     def _joined(self, codes: Pixels) -> Pixels:
         """What `_split` split."""

@@ -1,0 +1,45 @@
+"""Codecs as if they had been trained: every number is somewhere else than where it began."""
+
+from functools import cache
+
+import numpy as np
+import torch
+
+from anyorder.codecs import ImageCodec, Stage
+from anyorder.codecs.learning import frozen, untrained
+from anyorder.codecs.pyramid import plans
+from anyorder.data import ImageEncoder
+
+ENCODERS = {
+    "grey": ImageEncoder(15, 14, 1, 256),
+    "black and white": ImageEncoder(8, 8, 1, 2),
+    "few levels": ImageEncoder(8, 9, 1, 17),
+    "colours": ImageEncoder(14, 14, 3, 256, colours=True),
+    "one pixel": ImageEncoder(1, 1, 1, 256),
+}
+
+
+@cache
+def some_codec(name):
+    return made(ENCODERS[name])
+
+
+def made(encoder):
+    stages = []
+    for plan in plans(encoder):
+        model = untrained(encoder, plan, seed=0)
+        with torch.random.fork_rng(devices=[]), torch.no_grad():
+            torch.manual_seed(1)
+            for parameter in model.parameters():
+                parameter += 0.1 * torch.randn(parameter.shape)
+        stages.append(Stage(plan, frozen(model)))
+    return ImageCodec(encoder, tuple(stages))
+
+
+def some_images(name, count, seed=0):
+    """Smooth and noisy ones."""
+    encoder, rng = ENCODERS[name], np.random.default_rng(seed)
+    shape = (count, encoder.height, encoder.width, *((3,) if encoder.channels == 3 else ()))
+    noisy = rng.integers(0, encoder.levels, shape)
+    noisy[::2] = np.cumsum(noisy[::2] % 3, axis=2) % encoder.levels
+    return noisy.astype(np.uint8)
