@@ -3,7 +3,8 @@
     python bench/mnist_nll.py --minutes 5 30 [--seeds 0] [--images 64] [--orders 8]
     python bench/mnist_nll.py --models mnist fashion-mnist
 
-A model of Fashion-MNIST is scored on the test images of that. Trained on MNIST's greys, binarised anew at every step; scored on Larochelle's test images, which are those of the papers.
+Trained on MNIST's greys, binarised anew at every step; scored on Larochelle's test images, which are those of the papers; a
+model of shades is scored on the test images of Fashion-MNIST.
 The one-order bound is estimated on all test images from random places of random paths, several each; its standard error is
 over images. What a mixture of K orders gains is measured on the first images along whole paths, and its error is of that
 difference. CPU minutes are of one thread, checks not counted; the length of a run is told by the speed of its first steps.
@@ -32,9 +33,8 @@ def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
     print(f"Papers: {PAPERS}\n")
-    print(
-        f"| model | CPU minutes | images seen | one order, nats | bits a pixel | mixture of {args.orders} orders |\n|---|---|---|---|---|---|"
-    )
+    titles = ["model", "CPU minutes", "images seen", "one order, nats", "bits a pixel", f"mixture of {args.orders} orders"]
+    print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
     for path in args.models:
         ours = AnyOrder.load(path).image_model_
         data = datasets.static_mnist() if ours.encoder.levels == 2 else datasets.fashion_mnist()

@@ -1,8 +1,9 @@
 """Train the codecs that come with the package, each from one seed.
 
-    python recipes/train_codec.py fashion-mnist --checkpoint fashion.codec
+    python recipes/train_codec.py fashion-mnist --checkpoint fashion.run
 
-A run that is broken off goes on from its checkpoints, one for every stage. Times are for one core.
+The codec is put into the model of that name (recipes/train.py), or into a file of its own. A run that is broken off goes on
+from its checkpoints, one for every stage.
 """
 
 import argparse
@@ -13,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anyorder.codecs import fit_image_codec, save_codec
+from anyorder import AnyOrder
+from anyorder.codecs import ImageCodec, fit_image_codec, save_codec
 from anyorder.data import ImageEncoder, datasets
 from anyorder.images import binarised_anew
 from anyorder.shipped import HERE
@@ -27,14 +29,14 @@ class Shipped:
 
     data: Callable[[], datasets.ImageSet]
     encoder: ImageEncoder
-    steps: int
+    steps: int | tuple[int, ...]  # of every stage, the coarsest first
     anew: Anew | None = None
 
 
 CODECS = {
     "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), 3_000),
     "mnist": Shipped(datasets.mnist, ImageEncoder(28, 28, 1, 2), 6_000, binarised_anew),
-    "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), 14_000),
+    "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), (14_000, 14_000, 10_000)),
     "cifar10": Shipped(datasets.cifar10, ImageEncoder(32, 32, 3, 256, colours=True), 14_000),
 }
 
@@ -42,7 +44,7 @@ CODECS = {
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("name", choices=CODECS)
-    parser.add_argument("--steps", type=int)
+    parser.add_argument("--steps", type=int, nargs="+")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--output", type=Path)
@@ -50,8 +52,19 @@ def main() -> None:
     torch.set_num_threads(1)
     shipped = CODECS[args.name]
     x = torch.from_numpy(pixels(shipped)).flatten(1)
-    codec = fit_image_codec(shipped.encoder, x, args.steps or shipped.steps, args.seed, said, args.checkpoint, shipped.anew)
-    save_codec(codec, args.output or HERE / f"{args.name}.codec")
+    steps = args.steps if args.steps and len(args.steps) > 1 else (args.steps or [shipped.steps])[0]
+    codec = fit_image_codec(shipped.encoder, x, steps, args.seed, said, args.checkpoint, shipped.anew)
+    if args.output:
+        save_codec(codec, args.output)
+    else:
+        attach(codec, args.name)
+
+
+def attach(codec: ImageCodec, name: str) -> None:
+    """Into the file of the shipped model."""
+    model = AnyOrder.load(name)
+    model.codec_ = codec
+    model.image_model_.save(HERE / f"{name}.ao", half=True, attached=model.attached_(), orders=model.orders)
 
 
 def pixels(shipped: Shipped) -> np.ndarray:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -85,7 +86,7 @@ def source_of(path: Path) -> Source:
     if path.suffix.lower() != ".npy" or not path.is_file():
         raise InputError(f"{str(path)!r} is neither a folder nor an array of images in a .npy file.")
     try:
-        return ArraySource(np.load(path, allow_pickle=False))
+        return ArraySource(np.load(path))
     except ValueError as error:
         raise InputError(f"{path.name} cannot be read as an array: {error}.") from error
 
@@ -125,10 +126,10 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
     return {"output": str(output), "images": images.count, "lost": [described(one) for one in lost]}
 
 
-def write_array(array: np.ndarray[Any, Any], output: Path) -> None:
+def write_array(array: NDArray[Any], output: Path) -> None:
     def into(beside: str) -> None:
         with open(beside, "wb") as file:
-            np.save(file, array, allow_pickle=False)
+            np.save(file, array)
 
     write_whole(output, into)
 

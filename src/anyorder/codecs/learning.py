@@ -1,6 +1,6 @@
 """Codecs learned from images: every stage of the pyramid is trained on its own, with whole numbers from the first step."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,22 +33,22 @@ Told = Callable[[int, Check], None]  # which stage, and how far it is
 def fit_image_codec(
     encoder: ImageEncoder,
     x: Values,
-    steps: int = STEPS,
+    steps: int | Sequence[int] = STEPS,
     seed: int = 0,
     progress: Told | None = None,
     checkpoint: Path | None = None,
     anew: Anew | None = None,
 ) -> ImageCodec:
-    """Trained on encoded images; `anew` makes the values of every batch from them."""
-    stages = []
-    for number, plan in enumerate(plans(encoder)):
+    """Trained on encoded images, every stage for so many steps; `anew` makes the values of every batch from them."""
+    stages, all_plans = [], plans(encoder)
+    for number, (plan, count) in enumerate(zip(all_plans, each(steps, len(all_plans)), strict=True)):
         model = untrained(encoder, plan, seed)
         lattice = x.unflatten(1, encoder.shape)[:, :: plan.stride, :: plan.stride].flatten(1)
         fitted = fit(
             model,
             lattice,
             torch.ones_like(lattice, dtype=torch.bool),
-            stage_recipe(plan, len(x), steps, seed),
+            stage_recipe(plan, len(x), count, seed),
             None,
             None if progress is None else partial(progress, number),
             None if checkpoint is None else checkpoint.with_suffix(f".{number}"),
@@ -58,6 +58,13 @@ def fit_image_codec(
             raise KeyboardInterrupt
         stages.append(Stage(plan, frozen(fitted.model)))
     return ImageCodec(encoder, tuple(stages))
+
+
+def each(steps: int | Sequence[int], stages: int) -> list[int]:
+    counts = [steps] * stages if isinstance(steps, int) else list(steps)
+    if len(counts) != stages or min(counts) < 1:
+        raise InputError(f"Got steps={steps}; expected one positive number, or one for each of {stages} stages.")
+    return counts
 
 
 def fit_own_codec(

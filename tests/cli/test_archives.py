@@ -1,0 +1,112 @@
+"""Archives on the command line: a folder or an array in, the same out."""
+
+import json
+
+import numpy as np
+import pytest
+
+from anyorder.data.image import read_image, write_image
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    path = tmp_path_factory.mktemp("pictures") / "images"
+    path.mkdir()
+    rng = np.random.default_rng(0)
+    for k in range(12):
+        write_image(path / f"{k:02}.png", (rng.random((6, 8)) < 0.3).astype(np.uint8) * 255)
+    (path / "notes.txt").write_text("as they are")
+    return path
+
+
+@pytest.fixture(scope="module")
+def with_codec(folder, run):
+    path = folder.parent / "pictures.ao"
+    only = folder.parent / "only"
+    only.mkdir()
+    for file in folder.glob("*.png"):
+        write_image(only / file.name, read_image(file))
+    result = run("fit", only, "-o", path, "--effort", "0.003", "--codec")
+    assert result.exit_code == 0, result.stderr
+    return path
+
+
+def same(one, other):
+    names = sorted(path.name for path in one.iterdir())
+    assert sorted(path.name for path in other.iterdir()) == names
+    for name in names:
+        if name.endswith(".png"):
+            np.testing.assert_array_equal(read_image(one / name), read_image(other / name))
+        else:
+            assert (one / name).read_bytes() == (other / name).read_bytes()
+
+
+@pytest.mark.parametrize("with_model", [True, False])
+def test_a_folder_comes_back(folder, with_codec, tmp_path, run, with_model):
+    archive, back = tmp_path / "a.aoz", tmp_path / "back"
+    result = run("compress", *([with_codec] if with_model else []), folder, "-o", archive, "--per-block", "5")
+    assert result.exit_code == 0, result.stderr
+    assert "13 images" in result.stdout
+    result = run("decompress", archive, "-o", back, *(["--model", with_codec] if with_model else []))
+    assert result.exit_code == 0, result.stderr
+    same(folder, back)
+
+
+def test_an_array_comes_back(with_codec, tmp_path, run):
+    images = (np.random.default_rng(1).random((20, 6, 8)) < 0.3).astype(np.int32)
+    np.save(tmp_path / "images.npy", images)
+    assert run("compress", with_codec, tmp_path / "images.npy").exit_code == 0
+    document = json.loads(run("inspect", tmp_path / "images.aoz", "--model", with_codec, "--json").stdout)
+    assert document["modelled_blocks"] == document["blocks"] == 1
+    assert document["damage"] == []
+    assert 0 < document["bits_per_dimension"] < 8
+    assert run("decompress", tmp_path / "images.aoz", "-o", tmp_path / "b.npy", "--model", with_codec).exit_code == 0
+    found = np.load(tmp_path / "b.npy")
+    assert found.dtype == images.dtype
+    np.testing.assert_array_equal(found, images)
+
+
+def test_many_images_carry_their_own_model(tmp_path, run):
+    """Smooth images that a model writes shorter even with its own bytes counted."""
+    rng = np.random.default_rng(0)
+    images = np.cumsum(rng.integers(0, 3, (4000, 8, 8)), axis=2).astype(np.uint8) + rng.integers(
+        0, 30, (4000, 1, 1), dtype=np.uint8
+    )
+    np.save(tmp_path / "many.npy", images)
+    result = run("compress", tmp_path / "many.npy", "--effort", "0.05")
+    assert result.exit_code == 0, result.stderr
+    assert run("decompress", tmp_path / "many.aoz", "-o", tmp_path / "b.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), images)
+    assert json.loads(run("inspect", tmp_path / "many.aoz", "--json").stdout)["damage"] == []
+
+
+def test_what_is_whole_is_saved(folder, with_codec, tmp_path, run):
+    archive = tmp_path / "a.aoz"
+    assert run("compress", with_codec, folder, "-o", archive, "--per-block", "5").exit_code == 0
+    content = bytearray(archive.read_bytes())
+    content[content.find(b"AO\x02") + 40] ^= 1
+    archive.write_bytes(content)
+    result = run("decompress", archive, "-o", tmp_path / "back", "--model", with_codec)
+    assert result.exit_code == 1
+    assert "images 0 to 4 are lost" in result.stderr
+    assert len(list((tmp_path / "back").iterdir())) == 8
+    assert "damaged: images 0 to 4 are lost" in run("inspect", archive, "--model", with_codec).stdout
+
+
+def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_codec, tmp_path, run):
+    archive = tmp_path / "a.aoz"
+    assert run("compress", with_codec, folder, "-o", archive).exit_code == 0
+    for arguments, text in [
+        (("compress", folder, folder, folder), "got 3 names"),
+        (("compress", tmp_path / "nothing"), "neither a folder nor an array"),
+        (("decompress", archive, "-o", tmp_path / "x"), "name it with --model"),
+        (("decompress", archive, "-o", folder, "--model", with_codec), "there already"),
+        (("decompress", tmp_path / "nothing", "-o", tmp_path / "x"), "no file"),
+        (("decompress", folder / "00.png", "-o", tmp_path / "x"), "no archive"),
+        (("inspect", folder / "00.png"), "no archive"),
+    ]:
+        result = run(*arguments)
+        assert result.exit_code == 1, arguments
+        assert text in result.stderr, result.stderr
+    assert not (tmp_path / "x").exists()
+    assert "name it with --model" in run("inspect", archive).stdout
