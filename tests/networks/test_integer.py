@@ -8,8 +8,8 @@ import torch
 from torch.nn import functional as F
 
 from anyorder import Category, FormatError, InputError, Ordinal, Schema, seeded
-from anyorder.networks import IntegerUNet, exactly
-from anyorder.networks.whole import EXACT, INSIDE, TOP, Whole
+from anyorder.networks import IntegerUNet, exactly, int8
+from anyorder.networks.whole import EXACT, FINEST, INSIDE, TOP, Whole
 from anyorder.schema import Colour
 
 
@@ -143,6 +143,36 @@ def test_nothing_about_the_computation_matters(name):
             torch.set_num_threads(before)
         with torch.autocast("cpu", dtype=torch.bfloat16), exactly():
             assert torch.equal(net(x, given), expected)
+
+
+@pytest.mark.skipif(not int8.available(), reason="this build of torch has no int8 kernels")
+@pytest.mark.parametrize("name", NETS)
+def test_int8_kernels_give_the_same_answers(name):
+    """Also where every activation and every weight is as large as can be."""
+    net = NETS[name]().freeze()
+    x, given = rows(net, 70)
+    with exactly():
+        expected = net(x, given)
+        net.int8 = True
+        for size in (1, 3, 64, 70):
+            parts = [net(x[some], given[some]) for some in torch.arange(70).split(size)]
+            assert torch.equal(torch.cat(parts), expected), size
+
+
+@pytest.mark.skipif(not int8.available(), reason="this build of torch has no int8 kernels")
+@pytest.mark.parametrize("sign", [1, -1])
+def test_int8_kernels_do_not_saturate_inside(sign):
+    layer = Whole(80, 8, 3, residual=True, frozen=True)
+    layer.numerator.fill_(sign * INSIDE)
+    layer.power.fill_(FINEST)
+    layer.check_bound()
+    h = torch.full((2, 80, 5, 5), TOP, dtype=torch.uint8)
+    with exactly():
+        assert torch.equal(layer(h).float(), layer(h.float()))
+        plus = torch.full((2, 8, 5, 5), TOP, dtype=torch.uint8)
+        assert torch.equal(layer(h, plus).float(), layer(h.float(), plus.float()))
+        layer.cut = False
+        assert torch.equal(layer(h), layer(h.float()))
 
 
 def test_hidden_values_do_not_matter():

@@ -16,7 +16,7 @@ from ..data import ImageEncoder
 from ..errors import FormatError, InputError
 from ..files import write_bytes
 from ..model import AnyOrderModel
-from ..networks import IntegerUNet, exactly
+from ..networks import IntegerUNet, exactly, int8
 from ..schema import levels_of
 from ..training.description import BAD_CONTENT, describe, rebuild_network
 from .pyramid import ImageCodec, Plan, Stage
@@ -78,7 +78,20 @@ def rebuilt(name: str, item: dict[str, Any], tensors: dict[str, Tensor]) -> Stag
         raise FormatError(
             f"{name} gives other answers here than where it was made: it is damaged, or this machine's arithmetic is not exact."
         )
+    accelerate(model)
     return Stage(plan, model)
+
+
+def accelerate(model: AnyOrderModel) -> None:
+    """Compute with bytes if this machine can, and if the answers stay the same."""
+    network = model.network
+    assert isinstance(network, IntegerUNet)
+    wanted = answers(model)
+    try:
+        network.int8 = int8.available()
+        network.int8 = network.int8 and answers(model) == wanted
+    except RuntimeError:  # what torch raises where there is no such kernel
+        network.int8 = False
 
 
 def check_lattices(name: str, codec: ImageCodec) -> None:

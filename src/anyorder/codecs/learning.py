@@ -51,7 +51,7 @@ def fit_image_codec(
             stage_recipe(plan, len(x), count, seed),
             None,
             None if progress is None else partial(progress, number),
-            None if checkpoint is None else checkpoint.with_suffix(f".{number}"),
+            None if checkpoint is None else checkpoint.with_name(f"{checkpoint.name}.{number}"),
             anew,
         )
         if fitted.stopped == "interrupted":

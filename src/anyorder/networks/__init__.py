@@ -1,5 +1,6 @@
 """(x, given, context) -> the parameters of every variable's law."""
 
+from . import int8
 from .integer import IntegerUNet
 from .network import Network
 from .resmlp import ResMLP
@@ -11,4 +12,4 @@ NETWORKS: dict[str, type[ResMLP] | type[UNet] | type[IntegerUNet]] = {
     network.kind: network for network in (ResMLP, UNet, IntegerUNet)
 }
 
-__all__ = ["NETWORKS", "SIZES", "IntegerUNet", "Network", "ResMLP", "UNet", "UNetSize", "exactly", "size_named"]
+__all__ = ["NETWORKS", "SIZES", "IntegerUNet", "Network", "ResMLP", "UNet", "UNetSize", "exactly", "int8", "size_named"]

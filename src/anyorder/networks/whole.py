@@ -10,11 +10,12 @@ from contextlib import contextmanager
 from typing import Any, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from ..errors import FormatError
+from .int8 import Packed, pack
 
 TOP = 255  # the largest activation
 UNIT = 64  # the activation that stands for 1: what filters of length 1 make of noise is of this size
@@ -70,7 +71,8 @@ class Whole(nn.Module):
     """A convolution or a matrix of whole numbers.
 
     While it is trained, its weights are filters of mean 0 and length 1 (if they are `standard`) times a gain, rounded
-    whenever they are used. Frozen, it holds the whole numbers alone: what is stored, and what counts when something is decoded.
+    whenever they are used. Frozen, it holds the whole numbers alone: what is stored, and what counts when something is
+    decoded. What it answers is `cut` to activations, or sums; if it is `residual`, activations are added to its sums.
     """
 
     numerator: Tensor
@@ -87,10 +89,11 @@ class Whole(nn.Module):
         standard: bool = True,
         stride: int = 1,
         residual: bool = False,
+        cut: bool = True,
         frozen: bool = False,
     ) -> None:
         super().__init__()
-        self.most, self.standard = most, standard
+        self.most, self.standard, self.cut = most, standard, cut
         self.stride, self.side, self.residual, self.frozen = stride, side, residual, frozen
         shape = (outputs, inputs, side, side)
         if frozen:
@@ -102,10 +105,25 @@ class Whole(nn.Module):
             self.gain = nn.Parameter(torch.full((outputs,), gain / GAIN))
             self.bias = nn.Parameter(torch.zeros(outputs))
         self.ready: tuple[Tensor, Tensor] | None = None
+        self.packed = dict[tuple[int, ...], Packed]()  # for int8 kernels, by the shape of what they are shown
 
-    def forward(self, h: Float[Tensor, "batch _ height width"]) -> Float[Tensor, "batch channel rows columns"]:
+    def forward(
+        self, h: Shaped[Tensor, "batch _ height width"], plus: Shaped[Tensor, "batch channel rows columns"] | None = None
+    ) -> Shaped[Tensor, "batch channel rows columns"]:
+        """Activations from activations, with others added before they are cut; or the sums. Bytes take int8 kernels."""
+        if h.dtype == torch.uint8:
+            packed = self._packed(h)
+            return packed.answer(h, plus) if self.cut else packed.sums(h)
         weight, bias = self.kernel()
-        return F.conv2d(h, weight, bias, self.stride, self.side // 2 if self.stride == 1 else 0)
+        found = F.conv2d(h, weight, bias, self.stride, self.side // 2 if self.stride == 1 else 0)
+        found = found if plus is None else found + plus
+        return activated(found) if self.cut else found
+
+    def _packed(self, h: Tensor) -> Packed:
+        shape = tuple(h.shape)
+        if shape not in self.packed:
+            self.packed[shape] = pack(self.numerator, self.power, self.offset, shape, self.stride)
+        return self.packed[shape]
 
     def kernel(self) -> tuple[Tensor, Tensor]:
         """Weights and offsets as they are used."""
@@ -144,6 +162,7 @@ class Whole(nn.Module):
         self.power.copy_(power)
         self.offset.copy_(offset)
         self.ready = None
+        self.packed.clear()
         self.check_bound()
 
     def check_bound(self) -> None:
