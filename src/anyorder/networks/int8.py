@@ -31,8 +31,9 @@ class Packed:
         """Rounded and cut to bytes, with others added before."""
         if plus is None:
             return self._convolved(h, torch.uint8)
+        into = plus.clone(memory_format=torch.channels_last)
         out: Tensor = torch.ops.onednn.qconv2d_pointwise.binary(
-            h, 1.0, 0, self.weight, self.scale, self.zero, plus.clone(memory_format=torch.channels_last), self.bias, *self._moves(), 1,
+            h, 1.0, 0, self.weight, self.scale, self.zero, into, self.bias, *self._moves(), 1,
             1.0, 0, torch.uint8, 1.0, 0, "sum", 1.0, "none", [], "",
         )  # fmt: skip
         return out
