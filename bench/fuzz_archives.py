@@ -8,6 +8,7 @@ except for what they say is lost; forged ones must be refused, or give something
 """
 
 import argparse
+import copy
 import io
 import json
 import random
@@ -107,7 +108,7 @@ def change(about: dict[str, Any], rng: random.Random) -> None:
         if isinstance(place[key], dict | list) and place[key] and rng.random() < 0.8:
             place = place[key]
             continue
-        place[key] = rng.choice(VALUES)
+        place[key] = copy.deepcopy(rng.choice(VALUES))
         return
 
 

@@ -78,7 +78,14 @@ def test_bytes_make_the_same_codec(name, tmp_path):
     x = codec.encoder.encode(some_images(name, 3))
     assert again.encode(x) == codec.encode(x)
     save_codec(codec, tmp_path / "some.codec")
-    assert fingerprint(to_bytes(load_codec(tmp_path / "some.codec"))) == fingerprint(content)
+    assert fingerprint(load_codec(tmp_path / "some.codec")) == fingerprint(codec)
+
+
+def test_fingerprints_tell_codecs_apart():
+    codecs = [some_codec(name) for name in ENCODERS] + [made(ImageEncoder(14, 15, 1, 256))]
+    other = from_bytes(to_bytes(some_codec("grey")))
+    other.stages[-1].model.network.last.numerator[0, 0, 0, 0] += 1
+    assert len({fingerprint(codec) for codec in [*codecs, other]}) == len(codecs) + 1
 
 
 def test_damaged_codecs_are_refused():

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
 from ..files import write_bytes
-from .blocks import Content, pack, squeezed, unpack, unsqueezed
+from .blocks import MOST_REST, Content, pack, squeezed, unpack, unsqueezed
 from .files import fingerprint, from_bytes, to_bytes
 from .image_blocks import file_of, unpack_array, unpack_files
 from .pyramid import ImageCodec
@@ -46,7 +46,7 @@ class Keeper:
     def about(self) -> dict[str, Any] | None:
         if self.codec is None:
             return None
-        return {"fingerprint": fingerprint(to_bytes(self.codec)), "name": self.name, "inside": self.inside}
+        return {"fingerprint": fingerprint(self.codec), "name": self.name, "inside": self.inside}
 
 
 # Writing
@@ -61,7 +61,9 @@ def compress(
     done: Done | None = None,
 ) -> int:
     """Write an archive, one block after the other; how many bytes it has. Of large items fewer go into a block."""
-    per_block = min(per_block, max(1, MOST_BYTES // source.item_bytes)) if source.item_bytes else per_block
+    if source.item_bytes > MOST_REST:
+        raise InputError(f"An item has {source.item_bytes} bytes; at most {MOST_REST} fit into a block.")
+    per_block = min(per_block, max(1, MOST_BYTES // max(source.item_bytes, 1)))
     with ArchiveWriter(file, described(keeper, source, per_block)) as archive:
         if keeper.inside and keeper.codec is not None:
             archive.add(squeezed(to_bytes(keeper.codec)))
@@ -127,7 +129,7 @@ class ImageArchive:
             raise InputError(f"The archive was made with the model {name!r}: name it.")
         else:
             codec = find(self.model)
-        found = fingerprint(to_bytes(codec))
+        found = fingerprint(codec)
         if found != wanted:
             raise InputError(
                 f"The archive was made with the model {name!r} of fingerprint {wanted}, this one has {found}. "
@@ -164,7 +166,8 @@ def decompress_array(archive: ImageArchive, rows: range | None = None) -> tuple[
         raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
     if dtype.hasobject or not shape or shape[0] != archive.count or min(shape) < 0:
         raise FormatError(f"The archive claims to hold an array of {dtype} of shape {shape}.")
-    if int(np.prod(shape[1:], dtype=object)) * archive.per_block * dtype.itemsize > MOST_BYTES:
+    item = int(np.prod(shape[1:], dtype=object)) * dtype.itemsize
+    if item > MOST_REST or (archive.per_block > 1 and item * archive.per_block > MOST_BYTES):
         raise FormatError(f"The archive claims to hold {archive.per_block} images of shape {shape[1:]} in a block: too many.")
     wanted = range(archive.count) if rows is None else rows
     parts, lost = list[Pixels](), list[Lost]()

@@ -116,8 +116,19 @@ def answers(model: AnyOrderModel) -> int:
     return zlib.crc32((said * 1024).to(torch.int32).numpy().tobytes())
 
 
-def fingerprint(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()[:32]
+def fingerprint(codec: ImageCodec) -> str:
+    """Of all that decoding depends on, written down in a way that no later version changes: archives keep it for ever."""
+    pixels, digest = codec.encoder, hashlib.sha256()
+    told: list[Any] = [[pixels.height, pixels.width, pixels.channels, pixels.levels, pixels.colours, pixels.base]]
+    for stage in codec.stages:
+        plan, head, sizes = stage.plan, stage.model.heads[0].to_json(), stage.model.network.sizes
+        told.append([plan.stride, plan.shape, plan.order, plan.places, sorted(head.items())])
+        told.append([sizes[key] for key in ("shape", "widths", "depth", "patch")])
+        for name, tensor in sorted(stage.model.state_dict().items()):
+            told.append([name, str(tensor.dtype), tensor.shape])
+            digest.update(tensor.contiguous().numpy().tobytes())
+    digest.update(json.dumps(told).encode())
+    return digest.hexdigest()[:32]
 
 
 def save_codec(codec: ImageCodec, path: str | Path) -> None:

@@ -19,7 +19,7 @@ class Source(ABC):
 
     form: dict[str, Any]
     count: int
-    item_bytes: int = 0  # of every item, if they are all alike
+    item_bytes: int  # of the largest
 
     @abstractmethod
     def pack(self, codec: ImageCodec | None, some: range) -> Content:
@@ -68,6 +68,7 @@ class FolderSource(Source):
         self.folder, self.form = folder, {"kind": "folder"}
         self.names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
         self.count = len(self.names)
+        self.item_bytes = max(((folder / name).stat().st_size for name in self.names), default=0)
 
     def pack(self, codec: ImageCodec | None, some: range) -> Content:
         return pack_files(codec, self.folder, self.names[some.start : some.stop])
