@@ -73,7 +73,7 @@ def test_many_images_carry_their_own_model(tmp_path, run):
         0, 30, (4000, 1, 1), dtype=np.uint8
     )
     np.save(tmp_path / "many.npy", images)
-    result = run("compress", tmp_path / "many.npy", "--effort", "0.05")
+    result = run("compress", tmp_path / "many.npy", "--effort", "0.02")
     assert result.exit_code == 0, result.stderr
     assert run("decompress", tmp_path / "many.aoz", "-o", tmp_path / "b.npy").exit_code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), images)

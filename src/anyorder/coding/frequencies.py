@@ -9,8 +9,8 @@ from typing import final
 
 import numpy as np
 
-from . import tables
-from .tables import ARGUMENT, COARSE, GRID, MOST, SHARE, STEEP, WEIGHT, Integers
+from .tables import ARGUMENT, COARSE, GRID, MOST, SHARE, STEEP, WEIGHT, Integers, exponential, frozen, sigmoid
+from .tables import steepness as steepness_table
 
 BITS = 24
 TOTAL = 2**BITS
@@ -48,7 +48,7 @@ class Binary(Frequencies):
 
     def below(self, symbol: Integers) -> Integers:
         argument = cut(-self.logit << (ARGUMENT - GRID))
-        zero = 1 + ((TOTAL - 2) * tables.sigmoid()[argument] >> SHARE)
+        zero = 1 + ((TOTAL - 2) * sigmoid()[argument] >> SHARE)
         return np.where(symbol <= 0, 0, np.where(symbol >= 2, TOTAL, zero))
 
 
@@ -85,7 +85,7 @@ class Shades(Frequencies):
     def reached(self, symbol: Integers) -> Integers:
         """Of every component what lies below this symbol, in 1 / 2^SHARE."""
         edge = edges(self.size)[symbol.clip(0, self.size)][..., None]
-        return tables.sigmoid()[cut((edge - self.place) * self.steep >> (PLACE + STEEP - ARGUMENT))]
+        return sigmoid()[cut((edge - self.place) * self.steep >> (PLACE + STEEP - ARGUMENT))]
 
     def given(self, symbol: Integers) -> Integers:
         """The weights of the components once the symbol is known."""
@@ -109,13 +109,13 @@ def shares(logits: Integers) -> Integers:
 def weights(logits: Integers) -> Integers:
     """e^logit next to that of the largest, at most 2^WEIGHT."""
     behind = (logits.max(-1, keepdims=True) - logits) >> (GRID - COARSE)
-    table = tables.exponential()
+    table = exponential()
     return table[np.minimum(behind, len(table) - 1)]
 
 
 def steepness(raw: Integers, least: Decimal) -> Integers:
     """One over the scale."""
-    table = tables.steepness(least)
+    table = steepness_table(least)
     return table[((raw >> (GRID - COARSE)) + (MOST << COARSE)).clip(0, len(table) - 1)]
 
 
@@ -128,14 +128,12 @@ def cut(argument: Integers) -> Integers:
 @cache
 def edges(size: int) -> Integers:
     """The lower end of every symbol on the scale, and the upper end of the last, in 1 / 2^PLACE."""
-    return tables.frozen([round((Fraction(2 * k - 1, size - 1) - 1) * 2**PLACE) for k in range(size + 1)])
+    return frozen([round((Fraction(2 * k - 1, size - 1) - 1) * 2**PLACE) for k in range(size + 1)])
 
 
 @cache
 def starts(components: int) -> Integers:
     """Where the components of a mixture stand before the network moves them, in 1 / 2^PLACE."""
     if components == 1:
-        return tables.frozen([round(Fraction(-8, 10) * 2**PLACE)])
-    return tables.frozen(
-        [round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE) for k in range(components)]
-    )
+        return frozen([round(Fraction(-8, 10) * 2**PLACE)])
+    return frozen([round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE) for k in range(components)])
