@@ -90,7 +90,7 @@ def image_recipe(encoder: ImageEncoder, images: int, steps: int, seed: int = 0, 
         learning_rate=3e-3,
         average=0.999,
         held_out=min(0.1, MOST_HELD_OUT / max(images, 1)),
-        check_every=max(1, steps // 10),
+        check_every=max(min(steps, 20), steps // 10),
         seed=seed,
         device=device,
     )

@@ -106,7 +106,7 @@ def stage_recipe(plan: Plan, images: int, steps: int, seed: int) -> Recipe:
         learning_rate=4e-3,
         average=0.9998 if steps > 20_000 else 0.999,
         held_out=min(0.1, MOST_HELD_OUT / max(images, 1)),
-        check_every=max(1, steps // 10),
+        check_every=max(min(steps, 20), steps // 10),
         patience=40,
         seed=seed,
         device="cpu",
