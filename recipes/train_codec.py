@@ -18,7 +18,7 @@ from anyorder import AnyOrder
 from anyorder.codecs import ImageCodec, fit_image_codec, save_codec
 from anyorder.data import ImageEncoder, datasets
 from anyorder.images import binarised_anew
-from anyorder.shipped import HERE
+from anyorder.shipped import HERE, names
 from anyorder.training import Check
 from anyorder.training.fit import Anew
 
@@ -49,6 +49,8 @@ def main() -> None:
     parser.add_argument("--checkpoint", type=Path)
     parser.add_argument("--output", type=Path)
     args = parser.parse_args()
+    if not args.output and args.name not in names():
+        parser.error(f"no model called {args.name} comes with the package: say where to write the codec, with --output")
     torch.set_num_threads(1)
     shipped = CODECS[args.name]
     x = torch.from_numpy(pixels(shipped)).flatten(1)

@@ -50,7 +50,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     Parameters
     ----------
     effort: how long to train; 1 is a fraction of a minute on a small table, more is slower and better.
-    size: the network for images: small, medium, large, or one of the papers', such as sfarm-cifar10.
+    size: the network for images: small, fine (for shades), medium, large, or one of the papers', such as sfarm-cifar10.
     orders: how many fixed orders are mixed when scoring.
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
     keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model

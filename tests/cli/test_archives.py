@@ -60,6 +60,8 @@ def test_an_array_comes_back(with_codec, tmp_path, run):
     assert document["modelled_blocks"] == document["blocks"] == 1
     assert document["damage"] == []
     assert 0 < document["bits_per_dimension"] < 8
+    wrong = run("decompress", tmp_path / "images.aoz", "-o", tmp_path / "folder", "--model", with_codec)
+    assert "name a .npy file" in wrong.stderr
     assert run("decompress", tmp_path / "images.aoz", "-o", tmp_path / "b.npy", "--model", with_codec).exit_code == 0
     found = np.load(tmp_path / "b.npy")
     assert found.dtype == images.dtype

@@ -29,6 +29,7 @@ from ..coding import Archive
 from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
+from .files import check_place
 
 Document = dict[str, Any]
 
@@ -119,9 +120,10 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
         with bar("decompressing", images.count) as done:
             lost = decompress_folder(images, output, done)
     else:
-        array, lost = decompress_array(images)
         if output.suffix.lower() != ".npy":
             raise InputError(f"{archive.name} holds an array: name a .npy file, not {str(output)!r}.")
+        check_place(output, archive)
+        array, lost = decompress_array(images)
         write_array(array, output)
     return {"output": str(output), "images": images.count, "lost": [described(one) for one in lost]}
 
@@ -135,13 +137,12 @@ def write_array(array: NDArray[Any], output: Path) -> None:
 
 
 def inspect(archive: Path, model: Path | None = None) -> Document:
-    """What is inside, how small it is, and whether it is whole; the model is not needed."""
+    """What is inside, how small it is, and whether it is whole; without its model only what the frame tells."""
     file = Archive(archive)
     try:
-        images: ImageArchive | None = opened(archive, model)
+        images = opened(archive, model)
     except (AnyOrderError, OSError) as error:
         return {"about": file.about, "bytes": file.size, "damage": [list(one) for one in file.damage], "unreadable": str(error)}
-    assert images is not None
     blocks = [content for _, content in images.contents()]
     whole = [content for content in blocks if not isinstance(content, Lost)]
     document = {

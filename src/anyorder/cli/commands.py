@@ -13,7 +13,9 @@ from .files import Frame, check_model_output, check_output, in_bytes, read_table
 from .loading import load, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
-ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or mnist, or digits.", show_default=False)]
+ModelFile = Annotated[
+    Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or a shipped one: mnist.", show_default=False)
+]
 TableFile = Annotated[
     Path,
     typer.Argument(
@@ -63,9 +65,7 @@ def fit(
         Path | None, typer.Option("-o", "--output", help="The model file; people.ao for people.csv.", show_default=False)
     ] = None,
     effort: Annotated[float, typer.Option(help="How long to train; 2 takes twice as long as 1.")] = 1.0,
-    size: Annotated[
-        str, typer.Option(help="The network for images: small, medium, large or a paper's, such as sfarm-mnist.")
-    ] = "small",
+    size: Annotated[str, typer.Option(help="The network for images: small, fine, medium, large or a paper's.")] = "small",
     seed: Seed = 0,
     kind: Annotated[
         list[str] | None,

@@ -78,15 +78,14 @@ def rebuilt(name: str, item: dict[str, Any], tensors: dict[str, Tensor]) -> Stag
         raise FormatError(
             f"{name} gives other answers here than where it was made: it is damaged, or this machine's arithmetic is not exact."
         )
-    accelerate(model)
+    accelerate(model, item["answers"])
     return Stage(plan, model)
 
 
-def accelerate(model: AnyOrderModel) -> None:
+def accelerate(model: AnyOrderModel, wanted: int) -> None:
     """Compute with bytes if this machine can, and if the answers stay the same."""
     network = model.network
     assert isinstance(network, IntegerUNet)
-    wanted = answers(model)
     try:
         network.int8 = int8.available()
         network.int8 = network.int8 and answers(model) == wanted
