@@ -3,11 +3,12 @@
     python bench/modes.py [--minutes 10] [--seeds 0 1] [--questions half random]
 
 Binary MNIST, trained on greys binarised anew, scored on static-binarised test images. Three ways to train the same network for
-the same CPU minutes: uniform (any order, ARDM's law); mixture (SFARM's seven modes, told to the network with the step); matched
-(only the questions that are then asked). Scored: the nats of all pixels asked for together, given the rest, along random
-orders inside what is asked, from random places of the paths. The mixture is told the mode that fits the question, and in a
-second column the uniform mode. A shifted box fits no mode. Differences to uniform are paired over images; their error is the
-standard deviation over seeds where there are several. The last line shows that the mode matters to the network at all.
+the same number of steps (as many as --minutes of CPU time hold): uniform (any order, ARDM's law); mixture (SFARM's seven modes,
+told to the network with the step); matched (only the questions that are then asked). Scored: the nats of all pixels asked for
+together, given the rest, along random orders inside what is asked, from random places of the paths. The mixture is told the
+mode that fits the question, and in a second column the uniform mode. A shifted box fits no mode. Differences to uniform are
+paired over images; their error is the standard deviation over seeds where there are several. A line for every seed shows that
+the mode matters to the network at all.
 """
 
 import argparse
@@ -65,13 +66,15 @@ def main() -> None:
     x = torch.from_numpy(datasets.mnist().train.astype(np.float32)).flatten(1)
     test = ENCODER.encode(datasets.static_mnist().test)[: args.images]
     found: dict[str, dict[str, list[Tensor]]] = {name: {} for name in args.questions}
+    steps = steps_in(args.minutes, lambda count: trained(x, ardm(), count, 0, ()))
+    print(f"{steps} steps of training for every network", flush=True)
     for seed in args.seeds:
-        uniform = trained(x, ardm(), args.minutes, seed, ())
-        several = trained(x, sfarm(MODES), args.minutes, seed, (len(MODES), len(ENCODER) + 1))
+        uniform = trained(x, ardm(), steps, seed, ())
+        several = trained(x, sfarm(MODES), steps, seed, (len(MODES), len(ENCODER) + 1))
         for name in args.questions:
             asked = QUESTIONS[name]
             law = replace(ardm(), questions=asked.questions)
-            matched = trained(x, law, args.minutes, seed, ()) if args.matched else None
+            matched = trained(x, law, steps, seed, ()) if args.matched else None
             answers = {
                 "uniform": nats(uniform, test, law),
                 "mixture, its mode": nats(several, test, replace(law, mode=asked.mode)),
@@ -106,13 +109,10 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def trained(x: Tensor, law: EdgeSampler, minutes: float, seed: int, context: tuple[int, ...]) -> AnyOrderModel:
-    def run(steps: int) -> AnyOrderModel:
-        recipe = replace(image_recipe(ENCODER, len(x), steps, seed, "cpu"), law=law, check_every=steps, held_out=64 / len(x))
-        model = build_image_model(ENCODER, context=context, seed=seed)
-        return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, anew=binarised_anew).model
-
-    return run(steps_in(minutes, run))
+def trained(x: Tensor, law: EdgeSampler, steps: int, seed: int, context: tuple[int, ...]) -> AnyOrderModel:
+    recipe = replace(image_recipe(ENCODER, len(x), steps, seed, "cpu"), law=law, check_every=steps, held_out=64 / len(x))
+    model = build_image_model(ENCODER, context=context, seed=seed)
+    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, anew=binarised_anew).model
 
 
 @torch.no_grad()
