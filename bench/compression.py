@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from anyorder import AnyOrder
-from anyorder.codecs import ArraySource, ImageArchive, ImageCodec, Keeper, compress, decompress_array, load_codec, to_bytes
+from anyorder.codecs import ArraySource, ImageCodec, Keeper, OpenArchive, compress, decompress_array, load_codec, to_bytes
 from anyorder.coding import Archive
 from anyorder.data import datasets
 
@@ -122,7 +122,7 @@ def main() -> None:
     for name in args.data:
         images = SETS[name]().test
         images = images[np.random.default_rng(0).permutation(len(images))[: args.images]]
-        measure(name, "ours", images, *ours(load_codec(args.model) if args.model else AnyOrder.load(name).image_codec_))
+        measure(name, "ours", images, *ours(load_codec(args.model) if args.model else AnyOrder.load(name).known_codec_))
         for method, coder in peers().items():
             measure(name, method, images, coder)
 
@@ -156,7 +156,7 @@ def ours(codec: ImageCodec) -> tuple[Coder, int]:
         return file.getvalue()
 
     def decode(content: bytes, images: Pixels) -> Pixels:
-        found, lost = decompress_array(ImageArchive(Archive(content), lambda about: codec))
+        found, lost = decompress_array(OpenArchive(Archive(content), lambda about: codec))
         assert not lost
         return found
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from anyorder.codecs import ArraySource, ImageArchive, ImageCodec, Keeper, Stage, compress, decompress_array
+from anyorder.codecs import ArraySource, ImageCodec, Keeper, OpenArchive, Stage, compress, decompress_array
 from anyorder.codecs.learning import frozen, untrained
 from anyorder.codecs.pyramid import plans
 from anyorder.coding import Archive, ArchiveWriter
@@ -53,7 +53,7 @@ def main() -> None:
 def outcome(raw: bytes, codec: ImageCodec, images: np.ndarray[Any, Any], damaged: bool) -> str:
     """What happened; anything that is not one of our errors ends the run."""
     try:
-        archive = ImageArchive(Archive(raw), lambda about: codec)
+        archive = OpenArchive(Archive(raw), lambda about: codec)
         back, lost = decompress_array(archive)
     except AnyOrderError as error:
         return f"refused: {type(error).__name__}"

@@ -3,9 +3,10 @@
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import torch
 
-from anyorder.codecs import ImageCodec, Stage
+from anyorder.codecs import FrameSource, ImageCodec, Stage, fit_table_codec
 from anyorder.codecs.learning import frozen, untrained
 from anyorder.codecs.pyramid import plans
 from anyorder.data import ImageEncoder
@@ -43,3 +44,23 @@ def some_images(name, count, seed=0):
     noisy = rng.integers(0, encoder.levels, shape)
     noisy[::2] = np.cumsum(noisy[::2] % 3, axis=2) % encoder.levels
     return noisy.astype(np.uint8)
+
+
+def some_frame(rows=400, seed=0):
+    """Columns that follow each other, rows that follow each other, gaps, odd cells, words and noise."""
+    rng = np.random.default_rng(seed)
+    walk = np.round(np.cumsum(rng.normal(0, 0.02, rows)) + 20, 2)
+    walk[::17] = np.nan
+    town = rng.choice(["Oslo", "Bergen", "Tromsø"], rows, p=[0.6, 0.3, 0.1])
+    price = np.where(town == "Oslo", 100, 50) + rng.integers(0, 9, rows)
+    note = [f"note {k} {rng.integers(10**6)}" for k in range(rows)]
+    odd = rng.normal(size=rows).round(3).astype(str).astype(object)
+    odd[5::50] = "unknown"
+    day = pd.date_range("2020-01-01", periods=rows, freq="h")
+    return pd.DataFrame({"walk": walk, "town": town, "price": price, "note": note, "odd": odd, "day": day})
+
+
+@cache
+def some_table_codec():
+    source = FrameSource(some_frame(2000))
+    return fit_table_codec(source.names, source.texts, steps=200)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from .answers import Anomalies, Answer, Consistency
 from .blend import WORDS, Trained, members_of
-from .compression import CompressionVerbs, attached_codec, fit_codec
+from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.table import as_frame
@@ -55,7 +55,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
     keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model
         that keeps rows shows them to whoever gets its file, so say False if they are private.
-    codec: whether to train a codec beside the model, so that it can `compress`; for images.
+    codec: whether to train a codec beside the model, so that it can `compress`.
     callback: called at every check of the training with the state of the run.
     random_state: seed of everything random.
     device: where to compute; "auto" takes an accelerator if there is one.
@@ -95,8 +95,9 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             self.codec_ = None if encoded is None else fit_codec(images, encoded, self.effort, self.random_state)
             self.name_ = ""
             return self
-        if self.size != "small" or self.codec:
-            raise InputError(f"size={self.size!r} and codec={self.codec} are for images; a table's network has one size.")
+        if self.size != "small":
+            raise InputError(f"size={self.size!r} is for images; a table's network has one size.")
+        codec = fit_codec_of_table(X, self.effort, self.random_state) if self.codec else None
         encoder = TableEncoder.learn(X, self.kinds)
         x, present = encoder.encode(X)
         fitted = fit_table(
@@ -108,7 +109,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.like_ = X[:0] if isinstance(X, np.ndarray) else as_frame(X).head(0).to_native()
         self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
         self.about_ = {"rows": len(x), "effort": self.effort}
-        self.codec_, self.name_ = None, ""
+        self.codec_, self.name_ = codec, ""
         return self
 
     @property
@@ -242,7 +243,8 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             self.image_model_.save(path, attached=self.attached_(), orders=self.orders)
             return
         history = [list(check._replace(seconds=0.0)) for check in self.history_]
-        save_model(self.model_, path, table=self.encoder_.to_json(), orders=self.orders, history=history, fit=self.about_)
+        table, attached = self.encoder_.to_json(), self.attached_()
+        save_model(self.model_, path, attached=attached, table=table, orders=self.orders, history=history, fit=self.about_)
 
     @classmethod
     def load(cls, path: str | Path) -> "AnyOrder":

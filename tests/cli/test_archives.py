@@ -1,11 +1,14 @@
 """Archives on the command line: a folder or an array in, the same out."""
 
+import gzip
 import json
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from anyorder.data.image import read_image, write_image
+from some_codecs import some_frame
 
 
 @pytest.fixture(scope="module")
@@ -100,7 +103,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
     assert run("compress", with_codec, folder, "-o", archive).exit_code == 0
     for arguments, text in [
         (("compress", folder, folder, folder), "got 3 names"),
-        (("compress", tmp_path / "nothing"), "neither a folder nor an array"),
+        (("compress", tmp_path / "nothing"), "no table (.csv, .tsv, .parquet), no folder and no array"),
         (("decompress", archive, "-o", tmp_path / "x"), "name it with --model"),
         (("decompress", archive, "-o", folder, "--model", with_codec), "there already"),
         (("decompress", tmp_path / "nothing", "-o", tmp_path / "x"), "no file"),
@@ -112,3 +115,49 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
         assert text in result.stderr, result.stderr
     assert not (tmp_path / "x").exists()
     assert "name it with --model" in run("inspect", archive).stdout
+
+
+# Tables
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    path = tmp_path_factory.mktemp("tables") / "people.csv"
+    some_frame(300).to_csv(path, index=False)
+    return path
+
+
+def test_a_table_comes_back_byte_for_byte(table, tmp_path, run):
+    archive, back = tmp_path / "a.aoz", tmp_path / "back.csv"
+    result = run("compress", table, "-o", archive, "--effort", "0.02")
+    assert result.exit_code == 0, result.stderr
+    assert "300 rows" in result.stdout
+    assert run("decompress", archive, "-o", back).exit_code == 0
+    assert back.read_bytes() == table.read_bytes()
+    assert run("decompress", archive, "-o", tmp_path / "back.csv.gz").exit_code == 0
+    assert gzip.decompress((tmp_path / "back.csv.gz").read_bytes()) == table.read_bytes()
+
+
+def test_a_codec_of_a_table_says_what_columns_cost(table, tmp_path, run):
+    model, archive, back = tmp_path / "people.ao", tmp_path / "a.aoz", tmp_path / "back.csv"
+    result = run("fit", table, "-o", model, "--effort", "0.02", "--codec", "--kind", "note=leave out")
+    assert result.exit_code == 0, result.stderr
+    assert run("compress", model, table, "-o", archive, "--per-block", "100").exit_code == 0
+    document = json.loads(run("inspect", archive, "--model", model, "--json").stdout)
+    assert document["rows"] == 300
+    assert set(document["columns"]) == {"walk", "town", "price", "odd", "day"}
+    assert document["columns"]["price"] > document["columns"]["town"] > 0
+    assert "bytes  town" in run("inspect", archive, "--model", model).stdout
+    assert run("decompress", archive, "-o", back, "--model", model).exit_code == 0
+    assert back.read_bytes() == table.read_bytes()
+
+
+def test_a_table_with_types_comes_back(tmp_path, run):
+    frame = some_frame(40).astype({"price": "Int16", "town": "category"})
+    frame.to_parquet(tmp_path / "table.parquet")
+    assert run("compress", tmp_path / "table.parquet", "-o", tmp_path / "a.aoz").exit_code == 0
+    assert run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.parquet").exit_code == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "back.parquet"), pd.read_parquet(tmp_path / "table.parquet"))
+    result = run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.csv")
+    assert result.exit_code != 0
+    assert ".parquet" in result.stderr

@@ -1,6 +1,6 @@
 """Run by test_settings.py in processes of their own: one archive in every setting, byte for byte, and decoded in each.
 
-python settings_matrix.py CODEC IMAGES ARCHIVE [compile]
+python settings_matrix.py CODEC IMAGES ARCHIVE TABLE_CODEC TABLE TABLE_ARCHIVE [compile]
 """
 
 import io
@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anyorder.codecs import ArraySource, ImageArchive, Keeper, compress, decompress_array, load_codec
+from anyorder.codecs import ArraySource, Keeper, OpenArchive, compress, csv_source, decompress_array, decompress_table, load_codec
 from anyorder.coding import Archive
-from anyorder.networks import IntegerUNet
+from anyorder.networks import IntegerColumns, IntegerUNet
 
 FORWARD = IntegerUNet.forward
 PLAIN = [  # batch, threads, oneDNN, int8 kernels
@@ -26,7 +26,8 @@ PLAIN = [  # batch, threads, oneDNN, int8 kernels
 COMPILED = [(256, 1, True, False)]
 
 
-def main(codec_file, images_file, archive_file, *how):
+def main(codec_file, images_file, archive_file, table_codec_file, table_file, table_archive_file, *how):
+    check_table(load_codec(table_codec_file), *(Path(name).read_bytes() for name in (table_file, table_archive_file)), how)
     codec, images, archive = load_codec(codec_file), np.load(images_file), Path(archive_file).read_bytes()
     usable = all(stage.model.network.int8 for stage in codec.stages)
     for batch, threads, fast, in_bytes in COMPILED if how else PLAIN:
@@ -39,14 +40,27 @@ def main(codec_file, images_file, archive_file, *how):
         file = io.BytesIO()
         compress(Keeper(codec), ArraySource(images), file, per_block=70, verify=False)
         assert file.getvalue() == archive, f"another archive: {setting}"
-        back, lost = decompress_array(ImageArchive(Archive(archive), lambda about: codec))
+        back, lost = decompress_array(OpenArchive(Archive(archive), lambda about: codec))
         assert not lost, setting
         assert (back == images).all(), setting
 
 
+def check_table(codec, content, archive, how):
+    forward = IntegerColumns.forward
+    for batch, threads, fast, _ in COMPILED if how else PLAIN[1::2]:
+        torch.set_num_threads(threads)
+        torch.backends.mkldnn.set_flags(fast)
+        IntegerColumns.forward = in_parts(batch, torch.compile(forward) if how else forward)
+        file = io.BytesIO()
+        compress(Keeper(codec), csv_source(content), file, verify=False)
+        assert file.getvalue() == archive, f"another archive of a table: {batch=} {threads=} {fast=}"
+        assert decompress_table(OpenArchive(Archive(archive), lambda about: codec)) == (content, [])
+
+
 def in_parts(batch, forward):
-    def split(self, x, given, context=None):
-        return torch.cat([forward(self, x[some], given[some]) for some in torch.arange(len(x)).split(batch)])
+    def split(self, x, given, *context):
+        inputs = [x, given, *(t for t in context if t is not None)]
+        return torch.cat([forward(self, *(t[some] for t in inputs)) for some in torch.arange(len(x)).split(batch)])
 
     return split
 

@@ -15,8 +15,8 @@ from anyorder import FormatError, InputError
 from anyorder.codecs import (
     ArraySource,
     FolderSource,
-    ImageArchive,
     Keeper,
+    OpenArchive,
     compress,
     decompress_array,
     decompress_folder,
@@ -34,7 +34,7 @@ def archived(images, keeper, per_block=4):
 
 
 def opened(content, name="grey"):
-    return ImageArchive(Archive(content), lambda about: some_codec(name))
+    return OpenArchive(Archive(content), lambda about: some_codec(name))
 
 
 @pytest.mark.parametrize("inside", [False, True])
@@ -100,7 +100,7 @@ def test_what_the_model_does_not_know_is_stored_all_the_same():
 
 def test_no_model_is_needed():
     images = some_images("grey", 5)
-    archive = ImageArchive(Archive(archived(images, Keeper())))
+    archive = OpenArchive(Archive(archived(images, Keeper())))
     assert (decompress_array(archive)[0] == images).all()
 
 
@@ -140,7 +140,7 @@ def test_folders_come_back(folder, tmp_path, name):
     with open(tmp_path / "a.aoz", "wb") as file:
         compress(Keeper(codec), FolderSource(folder), file, per_block=5)
     back = tmp_path / "back"
-    assert decompress_folder(ImageArchive(Archive(tmp_path / "a.aoz"), lambda about: codec), back) == []
+    assert decompress_folder(OpenArchive(Archive(tmp_path / "a.aoz"), lambda about: codec), back) == []
     names = sorted(path.relative_to(folder) for path in folder.rglob("*") if path.is_file())
     assert sorted(path.relative_to(back) for path in back.rglob("*") if path.is_file()) == names
     for path in names:
@@ -218,7 +218,7 @@ def test_another_model_is_refused():
     with pytest.raises(InputError, match="'mine' of fingerprint"):
         opened(content, "few levels")
     with pytest.raises(InputError, match="name it"):
-        ImageArchive(Archive(content))
+        OpenArchive(Archive(content))
 
 
 # Forgeries

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from anyorder.codecs import ArraySource, Keeper, compress, save_codec
-from some_codecs import some_codec, some_images
+from anyorder.codecs import ArraySource, Keeper, compress, csv_source, fit_table_codec, save_codec
+from some_codecs import some_codec, some_frame, some_images
 
 SCRIPT = Path(__file__).with_name("settings_matrix.py")
 SETTINGS = {
@@ -29,7 +29,13 @@ def files(tmp_path_factory):
     file = io.BytesIO()
     compress(Keeper(some_codec("grey")), ArraySource(images), file, per_block=70)
     (home / "images.aoz").write_bytes(file.getvalue())
-    return [home / name for name in ("some.codec", "images.npy", "images.aoz")]
+    content = some_frame(48).to_csv(index=False).encode()
+    source, table = csv_source(content), io.BytesIO()
+    save_codec(codec := fit_table_codec(source.names, source.texts, steps=20), home / "table.codec")
+    compress(Keeper(codec), source, table)
+    (home / "table.csv").write_bytes(content)
+    (home / "table.aoz").write_bytes(table.getvalue())
+    return [home / name for name in ("some.codec", "images.npy", "images.aoz", "table.codec", "table.csv", "table.aoz")]
 
 
 def run(files, how, *more):

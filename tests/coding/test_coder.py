@@ -40,13 +40,37 @@ def test_bits_are_those_of_the_law(name):
     assert 8 * len(encoder.content()) == pytest.approx(expected, rel=1e-3, abs=64)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2**64 - 1), st.integers(1, 64)), max_size=20))
+@given(st.lists(st.tuples(st.integers(0, 2**63 - 1), st.integers(0, 63)), max_size=20))
 def test_plain_numbers_come_back(pairs):
+    bits = np.array([bits for _, bits in pairs], dtype=np.int64)
+    numbers = np.array([number % 2**bits for number, bits in pairs], dtype=np.int64)
     encoder = Encoder()
-    for number, bits in pairs:
-        encoder.plain(np.array([number % 2**bits], dtype=np.uint64), bits)
-    decoder = Decoder(encoder.content())
-    assert all(decoder.plain(np.zeros(1, dtype=np.uint64), bits)[0] == number % 2**bits for number, bits in pairs)
+    encoder.plain(numbers, bits)
+    np.testing.assert_array_equal(Decoder(encoder.content()).plain(np.zeros_like(numbers), bits), numbers)
+
+
+@given(st.lists(st.tuples(st.integers(0, 2**62 - 1), st.integers(1, 2**62)), max_size=20))
+def test_numbers_below_their_sizes_come_back(pairs):
+    sizes = np.array([size for _, size in pairs], dtype=np.int64)
+    numbers = np.array([number % size for number, size in pairs], dtype=np.int64)
+    encoder = Encoder()
+    encoder.evenly(numbers, sizes)
+    np.testing.assert_array_equal(Decoder(encoder.content()).evenly(np.zeros_like(numbers), sizes), numbers)
+
+
+@pytest.mark.parametrize("size", [1, 3, 1000, 2**16 + 1, 10**6, 3 * 2**40])
+def test_even_numbers_cost_the_logarithm_of_their_size(size):
+    numbers = np.random.default_rng(0).integers(0, size, 4000)
+    encoder = Encoder()
+    encoder.evenly(numbers, np.full(4000, size))
+    assert 8 * len(encoder.content()) == pytest.approx(4000 * np.log2(size), rel=1e-3, abs=64)
+
+
+@given(st.lists(st.integers(-(2**62) + 1, 2**62 - 1), max_size=20))
+def test_signed_numbers_come_back(numbers):
+    encoder, numbers = Encoder(), np.array(numbers, dtype=np.int64)
+    encoder.signed(numbers)
+    np.testing.assert_array_equal(Decoder(encoder.content()).signed(np.zeros_like(numbers)), numbers)
 
 
 def test_nothing_costs_nothing():

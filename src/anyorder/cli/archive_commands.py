@@ -21,19 +21,26 @@ WithModel = Annotated[
 def compress(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="[MODEL] PATH", help="A model with a codec (or mnist, ...); then the images.", show_default=False),
+        typer.Argument(
+            metavar="[MODEL] PATH", help="A model with a codec (or mnist, ...); then a table or images.", show_default=False
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="The archive; images.aoz for images/.", show_default=False)
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The archive; images.aoz for images/, people.csv.aoz for people.csv.", show_default=False
+        ),
     ] = None,
-    per_block: Annotated[int, typer.Option(min=1, help="Images that share a stream: 1 to read each alone.")] = 256,
+    per_block: Annotated[
+        int | None, typer.Option(min=1, help="Images (256) or rows (131072) that share a stream.", show_default=False)
+    ] = None,
     verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
     effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
     json: AsJson = False,
 ) -> None:
-    """Put a folder of images, or a .npy array of them, into one small archive; every pixel comes back.
+    """Put a table, a folder of images, or a .npy array of them into one small archive; every bit comes back.
 
-    Without a model one is learned from the images and kept in the archive, if that makes it smaller.
+    Without a model one is learned from the data and kept in the archive, if that makes it smaller.
     """
     if len(paths) > 2:
         raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
@@ -49,15 +56,16 @@ def compress(
 @app.command(epilog="Example: anyorder decompress images.aoz -o images/")
 def decompress(
     archive: ArchiveFile,
-    output: Annotated[Path, typer.Option("-o", "--output", help="A new folder, or a .npy file.", show_default=False)],
+    output: Annotated[Path, typer.Option("-o", "--output", help="A table, a new folder, or a .npy file.", show_default=False)],
     model: WithModel = None,
     json: AsJson = False,
 ) -> None:
     """Give back what is in an archive. What is damaged is named and left out, all else is saved (exit code 1)."""
     from . import archives, printing
+    from .printing import counted
 
     document = archives.decompress_path(archive, output, model)
-    printing.tell(document, lambda d: print(f"{d['images']} images: {d['output']}"), json)
+    printing.tell(document, lambda d: print(f"{counted(d)}: {d['output']}"), json)
     for lost in document["lost"]:
         say(lost)
     if document["lost"]:

@@ -1,7 +1,9 @@
 """What the commands do with archives: compress, decompress, inspect; as files and plain documents."""
 
+import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,24 +14,31 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..codecs import (
     ArraySource,
+    Codec,
     Done,
     FolderSource,
-    ImageArchive,
+    FrameSource,
     ImageCodec,
     Keeper,
     Lost,
+    OpenArchive,
     Source,
+    TableCodec,
+    TableSource,
     compress,
+    csv_source,
     decompress_array,
     decompress_folder,
+    decompress_table,
     fit_own_codec,
+    fit_own_table_codec,
 )
-from ..codecs.blocks import MODELLED
+from ..codecs.blocks import MODELLED, Content
 from ..coding import Archive
 from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
-from .files import check_place
+from .files import check_place, put, read_bytes, read_parquet, suffix_of, write_table
 
 Document = dict[str, Any]
 
@@ -37,12 +46,12 @@ Document = dict[str, Any]
 class Written(NamedTuple):
     """How an archive is written."""
 
-    per_block: int
+    per_block: int | None
     verify: bool
 
 
 def compress_path(path: Path, output: Path, model: Path | None, effort: float, written: Written) -> Document:
-    """A folder of images, or an array of them in a .npy file; without a model one is learned if it pays."""
+    """A table, a folder of images, or an array of them in a .npy file; without a model one is learned if it pays."""
     source = source_of(path)
     if model is not None:
         write(Keeper(codec_of(model), str(model) if not model.exists() else ""), source, output, written)
@@ -62,14 +71,8 @@ def write(keeper: Keeper, source: Source, output: Path, written: Written) -> Non
 
 
 def write_with_own_model(source: Source, output: Path, effort: float, written: Written) -> None:
-    """In the place of the archive, if it is smaller with a model of these images inside."""
-    images = source.images()
-    if images is None:
-        return
-    with bar("learning", 1000) as done:
-        codec = fit_own_codec(
-            images, output.stat().st_size, effort, progress=lambda stage, check: done(1000 * check.step // check.steps, 1000)
-        )
+    """In the place of the archive, if it is smaller with a model of what is in it inside."""
+    codec = own_codec(source, output.stat().st_size, effort)
     if codec is None:
         return
     beside = output.with_name(f".{output.name}.with-model")
@@ -81,40 +84,67 @@ def write_with_own_model(source: Source, output: Path, effort: float, written: W
         beside.unlink(missing_ok=True)
 
 
+def own_codec(source: Source, otherwise: int, effort: float) -> Codec | None:
+    """A model of these items alone, if it could pay."""
+    with bar("learning", 1000) as done:
+        if isinstance(source, TableSource):
+            return fit_own_table_codec(
+                source.names, source.texts, otherwise, effort, progress=lambda check: done(1000 * check.step // check.steps, 1000)
+            )
+        images = source.images()
+        if images is None:
+            return None
+        return fit_own_codec(
+            images, otherwise, effort, progress=lambda stage, check: done(1000 * check.step // check.steps, 1000)
+        )
+
+
 def source_of(path: Path) -> Source:
     if path.is_dir():
         return FolderSource(path)
+    if is_table(path):
+        content = read_bytes(path)
+        return FrameSource(read_parquet(path.name, content)) if suffix_of(path) == ".parquet" else csv_source(content)
     if path.suffix.lower() != ".npy" or not path.is_file():
-        raise InputError(f"{str(path)!r} is neither a folder nor an array of images in a .npy file.")
+        raise InputError(f"{str(path)!r} is no table (.csv, .tsv, .parquet), no folder and no array of images (.npy).")
     try:
         return ArraySource(np.load(path))
     except ValueError as error:
         raise InputError(f"{path.name} cannot be read as an array: {error}.") from error
 
 
+def is_table(path: Path) -> bool:
+    try:
+        return bool(suffix_of(path))
+    except InputError:
+        return False
+
+
 def files_of(path: Path) -> list[Path]:
     return [file for file in path.rglob("*") if file.is_file()] if path.is_dir() else [path]
 
 
-def codec_of(model: Path) -> ImageCodec:
-    return AnyOrder.load(model).image_codec_
+def codec_of(model: Path) -> Codec:
+    return AnyOrder.load(model).known_codec_
 
 
-def opened(archive: Path, model: Path | None) -> ImageArchive:
+def opened(archive: Path, model: Path | None) -> OpenArchive:
     """With the model that was named, the one inside, or the one of that name that comes with the package."""
 
-    def find(about: dict[str, Any]) -> ImageCodec:
+    def find(about: dict[str, Any]) -> Codec:
         if model is None and not about.get("name"):
             raise InputError(f"{archive.name} was made with a model of a file: name it with --model.")
         return codec_of(model or Path(str(about["name"])))
 
-    return ImageArchive(Archive(archive), find)
+    return OpenArchive(Archive(archive), find)
 
 
 def decompress_path(archive: Path, output: Path, model: Path | None) -> Document:
-    """A folder with all files, or a .npy file; what is lost is told."""
+    """A table, a folder with all files, or a .npy file; what is lost is told."""
     images = opened(archive, model)
-    if images.form["kind"] == "folder":
+    if images.what == "table":
+        lost = write_table_of(images, archive, output)
+    elif images.form["kind"] == "folder":
         if output.exists() and (not output.is_dir() or any(output.iterdir())):
             raise InputError(f"{str(output)!r} is there already: name a new or an empty folder.")
         with bar("decompressing", images.count) as done:
@@ -125,7 +155,22 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
         check_place(output, archive)
         array, lost = decompress_array(images)
         write_array(array, output)
-    return {"output": str(output), "images": images.count, "lost": [described(one) for one in lost]}
+    return {"output": str(output), images.items: images.count, "lost": [described(images, one) for one in lost]}
+
+
+def write_table_of(opened: OpenArchive, archive: Path, output: Path) -> list[Lost]:
+    """The file as it was, or under .gz; a frame in any form a table can be written in."""
+    check_place(output, archive)
+    frame = opened.form["kind"] == "frame"
+    if frame != (suffix_of(output) == ".parquet") and frame:
+        raise InputError(f"{archive.name} holds a table with types: name a .parquet file, not {str(output)!r}.")
+    found, lost = decompress_table(opened)
+    if isinstance(found, bytes):
+        content = gzip.compress(found, mtime=0) if output.suffix.lower() == ".gz" else found
+        write_whole(output, partial(put, content))
+    else:
+        write_table(found, output)
+    return lost
 
 
 def write_array(array: NDArray[Any], output: Path) -> None:
@@ -147,23 +192,36 @@ def inspect(archive: Path, model: Path | None = None) -> Document:
     whole = [content for content in blocks if not isinstance(content, Lost)]
     document = {
         "form": images.form,
-        "images": images.count,
+        images.items: images.count,
         "per_block": images.per_block,
         "model": images.model,
         "bytes": file.size,
         "model_bytes": len(file.block(0).content or b"") if images.skip else 0,
         "blocks": len(blocks),
         "modelled_blocks": sum(content.method == MODELLED for content in whole),
-        "damage": [list(one) for one in file.damage] + [described(one) for one in blocks if isinstance(one, Lost)],
+        "damage": [list(one) for one in file.damage] + [described(images, one) for one in blocks if isinstance(one, Lost)],
     }
-    if images.codec is not None and images.count:
+    if isinstance(images.codec, TableCodec):
+        document["columns"] = column_bytes(images.codec, whole)
+    if isinstance(images.codec, ImageCodec) and images.count:
         pixels = images.codec.encoder
         document["bits_per_dimension"] = 8 * file.size / images.count / (pixels.height * pixels.width * pixels.channels)
     return document
 
 
-def described(lost: Lost) -> str:
-    return f"images {lost.items.start} to {lost.items.stop - 1} are lost: {lost.why}"
+def column_bytes(codec: TableCodec, blocks: list[Content]) -> dict[str, float]:
+    """What each column takes of the streams, in bytes."""
+    names = [codec.names[place] for place, _ in codec.coded]
+    spent = np.zeros(len(names))
+    for content in blocks:
+        bits = content.notes.get("bits", [])
+        if isinstance(bits, list) and len(bits) == len(names) and all(isinstance(n, int) for n in bits):
+            spent += np.array(bits) / 8
+    return dict(zip(names, spent.tolist(), strict=True))
+
+
+def described(archive: OpenArchive, lost: Lost) -> str:
+    return f"{archive.items} {lost.items.start} to {lost.items.stop - 1} are lost: {lost.why}"
 
 
 @contextmanager

@@ -73,7 +73,7 @@ def fit(
             metavar="COLUMN=KIND", help="Overrule a kind: category, number or leave out. May be repeated.", show_default=False
         ),
     ] = None,
-    codec: Annotated[bool, typer.Option("--codec", help="Of images: train a codec, too, for `anyorder compress`.")] = False,
+    codec: Annotated[bool, typer.Option("--codec", help="Train a codec, too, for `anyorder compress`.")] = False,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
     json: AsJson = False,
 ) -> None:
@@ -92,14 +92,15 @@ def fit(
         settings = {"effort": effort, "size": size, "random_state": seed, "codec": codec}
         printing.tell(images.fit_folder(table, path, **settings), printing.show_images, json)
         return
-    if size != "small" or codec:
-        raise InputError(f"--size {size} and --codec are for images; a table's network has one size. Use --effort.")
+    if size != "small":
+        raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
     frame = read_table(table)
     from ..training import progress_bar
     from . import models, printing
 
     with progress_bar() as progress:
-        document = models.fit(frame, path, progress, effort=effort, random_state=seed, kinds=kinds, keep_rows=not without_rows)
+        settings = {"effort": effort, "random_state": seed, "kinds": kinds, "keep_rows": not without_rows}
+        document = models.fit(frame, path, progress, table if codec else None, **settings)
     printing.tell(document, printing.show_fit, json)
 
 

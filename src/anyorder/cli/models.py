@@ -7,8 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from ..codecs import TableCodec, TableSource, fit_table_codec
+from ..codecs.table_learning import STEPS
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
+from ..errors import InputError
 from ..estimator import AnyOrder
 from ..shipped import model_file
 from .cells import kind_of, plain
@@ -17,10 +20,12 @@ from .files import Frame
 Document = dict[str, Any]
 
 
-def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: Any) -> Document:
-    """Train, save, and say what was found."""
+def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: Path | None = None, **settings: Any) -> Document:
+    """Train, save, and say what was found; with a codec of the file that the table came from, if it is named."""
     start = time.monotonic()
     model = AnyOrder(callback=progress, **settings).fit(frame)
+    if coded is not None:
+        model.codec_ = codec_of_file(coded, model.effort, model.random_state)
     seconds = time.monotonic() - start
     model.save(path)
     held_out = min((check.held_out_nats for check in model.history_), default=None)
@@ -31,6 +36,16 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], **settings: A
         "seconds": seconds,
         **describe_file(model, path),
     }
+
+
+def codec_of_file(path: Path, effort: float, seed: int) -> TableCodec:
+    """Learned from the cells as they are written in the file."""
+    from .archives import source_of
+
+    source = source_of(path)
+    if not isinstance(source, TableSource):
+        raise InputError(f"{path.name} is not written like a table of comma-separated values: no codec can be learned from it.")
+    return fit_table_codec(source.names, source.texts, max(1, round(STEPS * effort)), seed)
 
 
 def info(path: Path) -> Document:

@@ -227,10 +227,10 @@ def show_archive(document: Document) -> None:
     """What is in an archive, and whether it is whole."""
     out, size = Printer(), document["bytes"]
     if "unreadable" in document:
-        out.line(f"{size:,} bytes; the images cannot be read: {document['unreadable']}")
+        out.line(f"{size:,} bytes; what is inside cannot be read: {document['unreadable']}")
     else:
-        inside = f", {document['model_bytes']:,} of them a model of these images" if document["model_bytes"] else ""
-        out.line(f"{document['images']:,} images in {size:,} bytes{inside}")
+        inside = f", {document['model_bytes']:,} of them a model of what is inside" if document["model_bytes"] else ""
+        out.line(f"{counted(document)} in {size:,} bytes{inside}")
         if "original_bytes" in document:
             out.line(f"the files had {document['original_bytes']:,} bytes: {document['original_bytes'] / size:.2f} times as many")
         if "bits_per_dimension" in document:
@@ -238,5 +238,12 @@ def show_archive(document: Document) -> None:
         name = (document["model"] or {}).get("name")
         by = f"the model{f' {name}' if name else ''}"
         out.line(f"{document['modelled_blocks']} of {document['blocks']} blocks are coded by {by}, the others by zstd")
+    for name, taken in document.get("columns", {}).items():
+        out.line(f"{taken:12,.0f} bytes  {name}")
     for damage in document["damage"]:
         out.line(f"damaged: {damage if isinstance(damage, str) else ': '.join(damage)}")
+
+
+def counted(document: Document) -> str:
+    """How many images or rows there are."""
+    return next(f"{document[items]:,} {items}" for items in ("images", "rows") if items in document)

@@ -20,13 +20,17 @@ from ..networks import IntegerUNet, exactly, int8
 from ..schema import levels_of
 from ..training.description import BAD_CONTENT, describe, rebuild_network
 from .pyramid import ImageCodec, Plan, Stage
+from .table import TableCodec
+from .table_files import KIND, table_fingerprint, table_from_bytes, table_to_bytes
 
 FORMAT = 1
 MOST_STAGES = 16
 
 
-def to_bytes(codec: ImageCodec) -> bytes:
+def to_bytes(codec: ImageCodec | TableCodec) -> bytes:
     """The same bytes for the same codec."""
+    if isinstance(codec, TableCodec):
+        return table_to_bytes(codec)
     stages = [{"plan": s.plan.to_json(), "answers": answers(s.model), **described(s.model)} for s in codec.stages]
     about = {"format": FORMAT, "kind": "codec", "images": codec.encoder.to_json(), "stages": stages}
     tensors = {f"{k}.{name}": t for k, s in enumerate(codec.stages) for name, t in s.model.state_dict().items()}
@@ -39,10 +43,12 @@ def described(model: AnyOrderModel) -> dict[str, Any]:
     return {"domain": about["schema"][0], "head": about["heads"][0], "variables": len(model.schema), "network": about["network"]}
 
 
-def from_bytes(content: bytes, name: str = "The codec") -> ImageCodec:
+def from_bytes(content: bytes, name: str = "The codec") -> ImageCodec | TableCodec:
     """What `to_bytes` wrote, proved to be exact, and tried on this machine. Opening a stranger's bytes runs none of them."""
     try:
         about, tensors = json.loads(header(content)["__metadata__"]["anyorder"]), load(content)
+        if about["kind"] == KIND:
+            return table_from_bytes(about, tensors, name)
         if int(about["format"]) > FORMAT:
             raise FormatError(f"{name} has format {about['format']}; this version reads up to {FORMAT}. Upgrade anyorder.")
         if about["kind"] != "codec" or not 1 <= len(about["stages"]) <= MOST_STAGES:
@@ -115,8 +121,10 @@ def answers(model: AnyOrderModel) -> int:
     return zlib.crc32((said * 1024).to(torch.int32).numpy().tobytes())
 
 
-def fingerprint(codec: ImageCodec) -> str:
+def fingerprint(codec: ImageCodec | TableCodec) -> str:
     """Of all that decoding depends on, written down in a way that no later version changes: archives keep it for ever."""
+    if isinstance(codec, TableCodec):
+        return table_fingerprint(codec)
     pixels, digest = codec.encoder, hashlib.sha256()
     told: list[Any] = [[pixels.height, pixels.width, pixels.channels, pixels.levels, pixels.colours, pixels.base]]
     for stage in codec.stages:
@@ -130,11 +138,11 @@ def fingerprint(codec: ImageCodec) -> str:
     return digest.hexdigest()[:32]
 
 
-def save_codec(codec: ImageCodec, path: str | Path) -> None:
+def save_codec(codec: ImageCodec | TableCodec, path: str | Path) -> None:
     write_bytes(Path(path), to_bytes(codec))
 
 
-def load_codec(path: str | Path) -> ImageCodec:
+def load_codec(path: str | Path) -> ImageCodec | TableCodec:
     path = Path(path)
     if not path.is_file():
         raise InputError(f"There is no file {str(path)!r}.")

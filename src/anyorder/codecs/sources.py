@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections import Counter
 from pathlib import Path
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from PIL import Image
@@ -12,21 +12,31 @@ from ..errors import InputError
 from .blocks import Content
 from .image_blocks import WRITTEN, Pixels, as_array, pack_array, pack_files, unpack_array, unpack_files
 from .pyramid import ImageCodec
+from .table import TableCodec
+
+Codec = ImageCodec | TableCodec
+
+
+def image_codec(codec: Codec | None) -> ImageCodec | None:
+    return codec if isinstance(codec, ImageCodec) else None
 
 
 class Source(ABC):
     """Items that are packed block by block."""
 
+    what: ClassVar[str] = "images"
+    wants: ClassVar[type[ImageCodec] | type[TableCodec]] = ImageCodec
+    per_block: ClassVar[int] = 256  # items that share a stream
     form: dict[str, Any]
     count: int
     item_bytes: int  # of the largest
 
     @abstractmethod
-    def pack(self, codec: ImageCodec | None, some: range) -> Content:
+    def pack(self, codec: Codec | None, some: range) -> Content:
         """The content of a block with these items."""
 
     @abstractmethod
-    def same(self, codec: ImageCodec | None, some: range, content: Content) -> bool:
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
         """Whether these items come back from a block as they are."""
 
     @abstractmethod
@@ -46,12 +56,12 @@ class ArraySource(Source):
         self.form = {"kind": "array", "shape": list(self.pixels.shape), "dtype": self.pixels.dtype.str}
         self.count, self.item_bytes = len(self.pixels), self.pixels[:1].nbytes
 
-    def pack(self, codec: ImageCodec | None, some: range) -> Content:
-        return pack_array(codec, self.pixels[some.start : some.stop])
+    def pack(self, codec: Codec | None, some: range) -> Content:
+        return pack_array(image_codec(codec), self.pixels[some.start : some.stop])
 
-    def same(self, codec: ImageCodec | None, some: range, content: Content) -> bool:
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
         part = self.pixels[some.start : some.stop]
-        return unpack_array(codec, content, part.shape, part.dtype).tobytes() == part.tobytes()
+        return unpack_array(image_codec(codec), content, part.shape, part.dtype).tobytes() == part.tobytes()
 
     def images(self) -> Pixels | None:
         whole = self.pixels.dtype.kind in "uib" and self.pixels.ndim in (3, 4) and self.pixels.size > 0
@@ -70,11 +80,11 @@ class FolderSource(Source):
         self.count = len(self.names)
         self.item_bytes = max(((folder / name).stat().st_size for name in self.names), default=0)
 
-    def pack(self, codec: ImageCodec | None, some: range) -> Content:
-        return pack_files(codec, self.folder, self.names[some.start : some.stop])
+    def pack(self, codec: Codec | None, some: range) -> Content:
+        return pack_files(image_codec(codec), self.folder, self.names[some.start : some.stop])
 
-    def same(self, codec: ImageCodec | None, some: range, content: Content) -> bool:
-        found = list(unpack_files(codec, content))
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
+        found = list(unpack_files(image_codec(codec), content))
         return [name for name, _ in found] == self.names[some.start : some.stop] and all(
             self._same(self.folder / name, file) for name, file in found
         )

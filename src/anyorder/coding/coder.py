@@ -25,7 +25,7 @@ class Coder(ABC):
     def __call__(self, law: Frequencies, symbols: Integers) -> Integers:
         low = np.zeros(symbols.shape, dtype=np.int64)
         below, above = np.zeros_like(low), np.full_like(low, TOTAL)
-        for bit in reversed(range((law.size - 1).bit_length())):
+        for bit in reversed(range((int(np.max(law.size, initial=1)) - 1).bit_length())):
             middle = low + (1 << bit)
             counts = law.below(middle)
             chance = (above - counts) / (above - below)
@@ -33,14 +33,27 @@ class Coder(ABC):
             low, below, above = np.where(upper, middle, low), np.where(upper, counts, below), np.where(upper, above, counts)
         return low
 
-    def plain(self, numbers: NDArray[np.uint64], bits: int) -> NDArray[np.uint64]:
-        """Numbers of which nothing is expected."""
-        out = np.zeros(numbers.shape, dtype=np.uint64)
-        for start in range(0, bits, CHUNK):
-            size = 1 << min(CHUNK, bits - start)
-            part = (numbers >> np.uint64(start)) & np.uint64(size - 1)
-            out |= self(Even(size), part.astype(np.int64)).astype(np.uint64) << np.uint64(start)
+    def plain(self, numbers: Integers, bits: int | Integers) -> Integers:
+        """Numbers from 0 of which nothing is expected but how many bits they have, at most 63."""
+        out, bits = np.zeros(numbers.shape, dtype=np.int64), np.broadcast_to(bits, numbers.shape)
+        for start in range(0, int(bits.max(initial=0)), CHUNK):
+            here = bits > start
+            size = 1 << np.minimum(CHUNK, bits[here] - start)
+            out[here] |= self(Even(size), (numbers[here] >> start) & (size - 1)) << start
         return out
+
+    def evenly(self, numbers: Integers, size: Integers) -> Integers:
+        """Numbers from 0 to size - 1, all alike; of more than 2^CHUNK of them the lower bits are plain."""
+        plain = np.maximum(bit_length(size - 1) - CHUNK, 0)
+        high = self(Even(((size - 1) >> plain) + 1), numbers >> plain)
+        return (high << plain) | self.plain(numbers & ((1 << plain) - 1), plain)
+
+    def signed(self, numbers: Integers) -> Integers:
+        """Any numbers below 2^62 in size: how long they are, then their bits."""
+        folded = np.where(numbers < 0, ~numbers << 1 | 1, numbers << 1)
+        bits = self(Even(64), bit_length(folded))
+        folded = self.plain(folded, bits)
+        return np.where(folded & 1, ~(folded >> 1), folded >> 1)
 
     def _choose(self, wanted: NDArray[np.bool_], chance: NDArray[np.float64], possible: NDArray[np.bool_]) -> NDArray[np.bool_]:
         """Upper half or not; where there is no upper half, nothing is coded."""
@@ -50,9 +63,23 @@ class Coder(ABC):
         out[possible] = self._bits(wanted[possible], chance[possible])
         return out
 
+    @property
+    def written(self) -> int:
+        """How many were written so far."""
+        return 0
+
     @abstractmethod
     def _bits(self, wanted: NDArray[np.bool_], chance: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Yes or no, with the probability of yes."""
+
+
+def bit_length(numbers: Integers) -> Integers:
+    """Of numbers from 0: how many bits they have."""
+    out, left = np.zeros_like(numbers), numbers.copy()
+    while left.any():
+        out += left > 0
+        left >>= 1
+    return out
 
 
 @final
@@ -65,6 +92,10 @@ class Encoder(Coder):
     def _bits(self, wanted: NDArray[np.bool_], chance: NDArray[np.float64]) -> NDArray[np.bool_]:
         self.queue.encode(wanted.astype(np.int32), YES_OR_NO, chance)
         return wanted
+
+    @property
+    def written(self) -> int:
+        return int(self.queue.num_bits())
 
     def content(self) -> bytes:
         return self.queue.get_compressed().astype("<u4").tobytes()

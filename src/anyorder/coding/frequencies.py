@@ -18,9 +18,9 @@ PLACE = 20  # places on the scale -1 .. 1 are multiples of 1 / 2^PLACE
 
 
 class Frequencies(ABC):
-    """For every cell how often each of its `size` symbols is expected in TOTAL."""
+    """For every cell how often each of its `size` symbols is expected in TOTAL; cells may have different sizes."""
 
-    size: int
+    size: int | Integers
 
     @abstractmethod
     def below(self, symbol: Integers) -> Integers:
@@ -30,12 +30,12 @@ class Frequencies(ABC):
 @final
 @dataclass(frozen=True)
 class Even(Frequencies):
-    """All symbols alike."""
+    """All symbols alike, at most TOTAL of them."""
 
-    size: int
+    size: int | Integers
 
     def below(self, symbol: Integers) -> Integers:
-        return symbol * TOTAL // self.size
+        return np.minimum(symbol, self.size) * TOTAL // self.size
 
 
 @final
@@ -58,10 +58,10 @@ class Scored(Frequencies):
 
     def __init__(self, scores: Integers) -> None:
         weight = weights(scores)
-        self.size = scores.shape[-1]
+        self.size = size = scores.shape[-1]
         total = weight.sum(-1, keepdims=True)
-        share = np.cumsum(weight, -1) * (TOTAL - self.size) // total
-        self.cumulative = np.concatenate([np.zeros_like(share[..., :1]), share + np.arange(1, self.size + 1)], axis=-1)
+        share = np.cumsum(weight, -1) * (TOTAL - size) // total
+        self.cumulative = np.concatenate([np.zeros_like(share[..., :1]), share + np.arange(1, size + 1)], axis=-1)
 
     def below(self, symbol: Integers) -> Integers:
         return np.take_along_axis(self.cumulative, symbol.clip(0, self.size)[..., None], axis=-1)[..., 0]

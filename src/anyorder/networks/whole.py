@@ -57,6 +57,8 @@ def activated(x: Tensor) -> Tensor:
 
 
 def rounded(x: Tensor) -> Tensor:
+    if not torch.is_grad_enabled():
+        return x.round()
     out: Tensor = Rounded.apply(x)
     return out
 

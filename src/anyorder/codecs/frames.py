@@ -1,0 +1,299 @@
+"""Data frames as columns of text and back, with their types: what cannot be kept exactly is refused."""
+
+import json
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, NamedTuple, final
+
+import numpy as np
+import pandas as pd
+
+from ..coding import Integers
+from ..errors import FormatError, InputError
+from .table import Texts
+
+MISSING: dict[str, Any] = {"None": None, "nan": float("nan"), "NA": pd.NA, "NaT": pd.NaT}
+USUAL_NAN = np.float64("nan").tobytes()
+Values = Any  # a numpy or pandas array
+
+
+@final
+class Strand(NamedTuple):
+    """A column as text, and how it becomes a column again."""
+
+    kind: dict[str, Any]
+    texts: Texts
+
+
+def frame_texts(frame: pd.DataFrame) -> tuple[dict[str, Any], list[Texts]]:
+    """What must be known of a frame, and its columns and those of its index as text."""
+    columns = [strand(frame.iloc[:, k].array, str(frame.columns[k])) for k in range(frame.shape[1])]
+    index: dict[str, Any] = index_kind(frame.index)
+    levels = [] if "range" in index else [strand(level.array, "the index") for level in levels_of(frame.index)]
+    about = {
+        "kind": "frame",
+        "rows": len(frame),
+        "labels": small_index(frame.columns),
+        "index": index | {"kinds": [s.kind for s in levels]},
+        "columns": [s.kind for s in columns],
+    }
+    return about, [s.texts for s in (*columns, *levels)]
+
+
+def frame_of(about: dict[str, Any], texts: Sequence[Texts], kept: Integers | None = None) -> pd.DataFrame:
+    """The frame again, or those of its rows that were kept."""
+    kinds = [*about["columns"], *about["index"]["kinds"]]
+    if len(kinds) != len(texts):
+        raise FormatError(f"The archive claims {len(kinds)} columns and has {len(texts)}.")
+    arrays = [array_of(Strand(kind, cells)) for kind, cells in zip(kinds, texts, strict=True)]
+    count = len(about["columns"])
+    whole = int(about["rows"]) if "range" in about["index"] or kept is None else len(kept)
+    index = index_of(about["index"], arrays[count:], whole)
+    index = index if kept is None or len(kept) == len(index) else index[kept]
+    frame = pd.DataFrame(
+        {k: pd.Series(array, index=index, dtype=array.dtype) for k, array in enumerate(arrays[:count])}, index=index
+    )
+    frame.columns = index_from(about["labels"])
+    return frame
+
+
+# Indices
+
+
+def index_kind(index: pd.Index) -> dict[str, Any]:
+    names = [named(name) for name in index.names]
+    if isinstance(index, pd.RangeIndex):
+        return {"names": names, "range": [index.start, index.stop, index.step]}
+    kind: dict[str, Any] = {"names": names, "many": isinstance(index, pd.MultiIndex)}
+    return kind | ({"freq": index.freqstr} if isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex) and index.freq else {})
+
+
+def levels_of(index: pd.Index) -> list[pd.Index]:
+    return [index.get_level_values(k) for k in range(index.nlevels)]
+
+
+def index_of(kind: dict[str, Any], arrays: Sequence[Values], rows: int) -> pd.Index:
+    names = [unnamed(name) for name in kind["names"]]
+    if "range" in kind:
+        start, stop, step = (int(n) for n in kind["range"])
+        if step == 0 or len(range(start, stop, step)) != rows:
+            raise FormatError("The archive claims an index of another length than its columns.")
+        return pd.RangeIndex(start, stop, step, name=names[0])
+    if kind["many"]:
+        return pd.MultiIndex.from_arrays(list(arrays), names=names)
+    index = pd.Index(arrays[0], name=names[0], dtype=arrays[0].dtype, tupleize_cols=False)
+    if "freq" in kind and isinstance(index, pd.DatetimeIndex | pd.TimedeltaIndex):
+        index.freq = str(kind["freq"])
+    return index
+
+
+def small_index(index: pd.Index) -> dict[str, Any]:
+    """A whole index, for labels and categories."""
+    kind = index_kind(index)
+    levels = [] if "range" in kind else [strand(level.array, "the labels") for level in levels_of(index)]
+    return kind | {"rows": len(index), "kinds": [s.kind for s in levels], "texts": [list(s.texts) for s in levels]}
+
+
+def index_from(item: dict[str, Any]) -> pd.Index:
+    strands = [Strand(k, np.array([*t, None], dtype=object)[:-1]) for k, t in zip(item["kinds"], item["texts"], strict=True)]
+    return index_of(item, [array_of(s) for s in strands], int(item["rows"]))
+
+
+# Columns
+
+
+def strand(array: Values, name: str) -> Strand:
+    """One column as text."""
+    array = array.to_numpy() if type(array) is pd.arrays.NumpyExtensionArray else array
+    dtype = array.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        kind = {"as": "category", "categories": small_index(dtype.categories), "ordered": bool(dtype.ordered)}
+        return Strand(kind, texts(np.asarray(array.codes), np.asarray(array.codes) < 0, str))
+    if isinstance(dtype, pd.DatetimeTZDtype | pd.PeriodDtype) or (isinstance(dtype, np.dtype) and dtype.kind in "mM"):
+        return Strand(
+            {"as": "time", "dtype": str(dtype)},
+            texts(array.view("i8") if hasattr(array, "view") else array.asi8, np.asarray(pd.isna(array)), str),
+        )
+    if isinstance(dtype, pd.StringDtype) or dtype == np.dtype(object):
+        return text_strand(array, name)
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8:
+        values = np.asarray(array)
+        usual = np.zeros(len(values), dtype=bool) if dtype.kind != "f" else is_usual_nan(values)
+        return Strand({"as": "number", "dtype": dtype.str}, texts(values, usual, number_text))
+    if isinstance(dtype, np.dtype) and not dtype.hasobject:
+        values = np.asarray(array)
+        return Strand(
+            {"as": "bytes", "dtype": dtype.str}, texts(values, np.zeros(len(values), dtype=bool), lambda v: v.tobytes().hex())
+        )
+    if isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and not str(dtype).endswith("[pyarrow]"):
+        gaps = np.asarray(pd.isna(array))
+        inner = array.to_numpy(dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
+        return Strand({"as": "nullable", "dtype": str(dtype)}, texts(inner, gaps, number_text))
+    raise InputError(f"Column {name!r} is {dtype}, which cannot be kept. Turn it into numbers, text, dates or categories first.")
+
+
+def array_of(strand: Strand) -> Values:
+    """The column again."""
+    kind, cells = strand
+    match kind["as"]:
+        case "category":
+            codes = parsed(cells, np.dtype(np.int64), -1)
+            categories = index_from(kind["categories"])
+            return pd.Categorical.from_codes(codes, categories=categories, ordered=kind["ordered"] is True)
+        case "time":
+            return times(parsed(cells, np.dtype(np.int64), np.iinfo(np.int64).min), str(kind["dtype"]))
+        case "text":
+            return text_array(kind, cells)
+        case "number":
+            dtype = np.dtype(kind["dtype"])
+            return parsed(cells, dtype, np.nan if dtype.kind == "f" else 0)
+        case "bytes":
+            raw = b"".join(bytes.fromhex(text) for text in cells)
+            return np.frombuffer(raw, np.dtype(kind["dtype"])).copy()
+        case "nullable":
+            dtype = pd.api.types.pandas_dtype(kind["dtype"])
+            out = pd.array(parsed(cells, dtype.numpy_dtype, 0), dtype=dtype)
+            out[np.array([text is None for text in cells], dtype=bool)] = pd.NA
+            return out
+    raise FormatError(f"A column is kept in a way unknown here: {kind['as']!r}.")
+
+
+def texts(values: Values, gaps: Values, write: Callable[[Any], str]) -> Texts:
+    """Every value written out, None where there is a gap; what repeats is written once."""
+    raw = np.ascontiguousarray(values)
+    bits = raw.view(f"V{raw.itemsize}") if raw.dtype.kind in "fc" and raw.itemsize not in (2, 4, 8) else raw
+    bits = raw.view(f"u{raw.itemsize}") if raw.dtype.kind == "f" and raw.itemsize in (2, 4, 8) else bits
+    if bits.dtype.kind in "VS":
+        out = np.array([*map(write, raw), None], dtype=object)[:-1]
+    else:
+        _, first, code = np.unique(bits, return_index=True, return_inverse=True)
+        out = np.array([*map(write, raw[first]), None], dtype=object)[:-1][code]
+    out[gaps] = None
+    return out
+
+
+def number_text(value: Any) -> str:
+    """The shortest text that gives the same bits back."""
+    if isinstance(value, np.floating):
+        if np.isnan(value):
+            return "nan:" + value.tobytes().hex()
+        return repr(float(value)) if value.itemsize == 8 else str(value)
+    return str(value)
+
+
+def parsed(cells: Texts, dtype: np.dtype[Any], gap: Any) -> Values:
+    code, different = pd.factorize(cells)
+    values = np.array([parsed_one(text, dtype) for text in different] + [np.array(gap).astype(dtype)], dtype=dtype)
+    return values[code]
+
+
+def parsed_one(text: str, dtype: np.dtype[Any]) -> Any:
+    if text.startswith("nan:"):
+        return np.frombuffer(bytes.fromhex(text[4:]), dtype)[0]
+    if dtype.kind == "b":
+        return {"True": True, "False": False}[text]
+    return dtype.type(float(text)) if dtype.kind == "f" else dtype.type(int(text))
+
+
+def is_usual_nan(values: Values) -> Values:
+    usual = values.dtype.type("nan")
+    return np.ascontiguousarray(values).view(f"u{values.itemsize}") == np.array([usual]).view(f"u{values.itemsize}")[0]
+
+
+def times(values: Values, dtype: str) -> Values:
+    if dtype.startswith("period"):
+        kind = pd.PeriodDtype(dtype.removeprefix("period[").removesuffix("]"))
+        return pd.arrays.PeriodArray(values, dtype=kind)
+    if "," in dtype:  # with a time zone
+        zoned = pd.api.types.pandas_dtype(dtype)
+        return pd.DatetimeIndex(values.view(f"M8[{zoned.unit}]")).tz_localize("UTC").tz_convert(zoned.tz).array
+    return values.view(np.dtype(dtype))
+
+
+# Text and other objects
+
+
+def text_strand(array: Values, name: str) -> Strand:
+    """Text as it is if there is nothing else; otherwise every cell says what it is."""
+    gaps, others = set(), False
+    for value in array:
+        if not isinstance(value, str):
+            found = missing(value)
+            gaps.add(found)
+            others = others or found is None
+    kind: dict[str, Any] = {"as": "text", "dtype": str(array.dtype) if array.dtype != np.dtype(object) else "object"}
+    if isinstance(array.dtype, pd.StringDtype):
+        kind |= {"storage": array.dtype.storage, "missing": "NA" if array.dtype.na_value is pd.NA else "nan"}
+        return Strand(kind, np.array([v if isinstance(v, str) else None for v in array] + [None], dtype=object)[:-1])
+    if len(gaps) <= 1 and not others:
+        kind["missing"] = next(iter(gaps), "None")
+        return Strand(kind, np.array([v if isinstance(v, str) else None for v in array] + [None], dtype=object)[:-1])
+    return Strand(kind | {"tagged": True}, np.array([tagged(v, name) for v in array] + [None], dtype=object)[:-1])
+
+
+def text_array(kind: dict[str, Any], cells: Texts) -> Values:
+    if kind.get("tagged"):
+        out = np.empty(len(cells), dtype=object)
+        for k, text in enumerate(cells):
+            out[k] = untagged(str(text))
+        return out
+    gap = MISSING[kind["missing"]]
+    if "storage" in kind:
+        dtype = pd.StringDtype(kind["storage"], na_value=pd.NA if kind["missing"] == "NA" else np.nan)
+        return pd.array([gap if text is None else text for text in cells], dtype=dtype)
+    return np.array([gap if text is None else text for text in cells] + [None], dtype=object)[:-1]
+
+
+def missing(value: Any) -> str | None:
+    """Which sign for nothing this is, if it is one."""
+    if value is None:
+        return "None"
+    if value is pd.NA:
+        return "NA"
+    if value is pd.NaT:
+        return "NaT"
+    return "nan" if type(value) is float and np.float64(value).tobytes() == USUAL_NAN else None
+
+
+WRITTEN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
+    str: ("s", str, str),
+    bool: ("b", lambda v: str(int(v)), lambda t: bool(int(t))),
+    int: ("i", str, int),
+    float: ("f", float.hex, float.fromhex),
+    bytes: ("y", bytes.hex, bytes.fromhex),
+    Decimal: ("d", str, Decimal),
+    datetime: ("t", datetime.isoformat, datetime.fromisoformat),
+    date: ("a", date.isoformat, date.fromisoformat),
+}
+READ = {tag: read for tag, _, read in WRITTEN.values()}
+
+
+def tagged(value: Any, name: str) -> str:
+    """Any plain object as text that says what it is."""
+    gap = missing(value)
+    if gap is not None:
+        return "-" + gap
+    if isinstance(value, tuple):
+        return "(" + json.dumps([tagged(part, name) for part in value])
+    if type(value) not in WRITTEN:
+        raise InputError(
+            f"Column {name!r} holds {type(value).__name__} objects, which cannot be kept; expected text, numbers, dates or bytes."
+        )
+    tag, write, _ = WRITTEN[type(value)]
+    return tag + write(value)
+
+
+def untagged(text: str) -> Any:
+    tag, rest = text[:1], text[1:]
+    if tag == "-":
+        return MISSING[rest]
+    return tuple(untagged(part) for part in json.loads(rest)) if tag == "(" else READ[tag](rest)
+
+
+def named(name: Any) -> str:
+    return tagged(name, "the names of columns")
+
+
+def unnamed(text: Any) -> Any:
+    return untagged(str(text))

@@ -1,0 +1,135 @@
+"""Codecs learned from tables: columns first, then one network for all of them, with whole numbers from the first step."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Generator
+
+from ..coding import Integers
+from ..errors import InputError
+from ..model import AnyOrderModel
+from ..networks import IntegerColumns
+from ..schema import Mask
+from ..training import Check, Recipe, fit
+from ..training.edges import Edges, EdgeSampler
+from .columns import GAP, ODD, Column, learn_column, remembers
+from .formats import Words, learn_format
+from .table import TableCodec, Texts, numbers_of, untrained
+
+STEPS = 1500  # of training, at an effort of 1
+SMALLEST = 4096  # bytes that a codec takes at least
+MOST_HELD_OUT = 1024
+MANY_ROWS = 100_000  # are worth a wider network
+RARE = 1e-2  # how often a symbol that never came is thought to have come
+
+
+@final
+@dataclass(frozen=True)
+class KnownRows(EdgeSampler):
+    """All columns of a row that is known, for networks that look only at what comes before each."""
+
+    def sample(self, present: Mask, rng: Generator) -> Edges:
+        return Edges(present, present.float())
+
+    def nats(self) -> EdgeSampler:
+        return self
+
+
+def fit_table_codec(
+    names: Sequence[str],
+    texts: Sequence[Texts],
+    steps: int = STEPS,
+    seed: int = 0,
+    progress: Callable[[Check], None] | None = None,
+) -> TableCodec:
+    """A codec for tables with such columns; columns of texts that hardly repeat are left to zstd."""
+    if not texts or not len(texts[0]):
+        raise InputError("There are no rows to learn a codec from.")
+    columns = [learned(cells) for cells in texts]
+    read = [numbers_of(column, cells) for column, cells in zip(columns, texts, strict=True) if column is not None]
+    if not read:
+        raise InputError("No column of the table can be coded: their cells are texts that hardly repeat.")
+    some = [column for column in columns if column is not None]
+    befores = [before_of(column, *cells) for column, cells in zip(some, read, strict=True)]
+    symbols = [c.coded(number, kind, before).symbol for c, (number, kind), before in zip(some, read, befores, strict=True)]
+    levels = [c.level(number, symbol) for c, (number, _), symbol in zip(some, read, symbols, strict=True)]
+    told = tuple(k for k, level in enumerate(levels) if remembers(level))
+    model = untrained(some, told, 48 if len(texts[0]) >= MANY_ROWS else 32, seed)
+    start_from(model, symbols)
+    x = torch.from_numpy(np.stack(symbols, axis=1)).float()
+    changing = [k for k, column in enumerate(some) if column.change]
+    previous = [np.concatenate([[-1], levels[k][:-1]]) for k in told]
+    context = torch.from_numpy(np.stack([*previous, *(levels[k] for k in changing)], axis=1)) if told or changing else None
+    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe_for(len(x), steps, seed), context, progress)
+    if fitted.stopped == "interrupted":
+        raise KeyboardInterrupt
+    assert isinstance(fitted.model.network, IntegerColumns)
+    frozen = AnyOrderModel(model.schema, model.heads, fitted.model.network.freeze()).eval()
+    return TableCodec(tuple(names), tuple(columns), told, frozen)
+
+
+def fit_own_table_codec(
+    names: Sequence[str],
+    texts: Sequence[Texts],
+    otherwise: int,
+    effort: float = 1.0,
+    seed: int = 0,
+    progress: Callable[[Check], None] | None = None,
+) -> TableCodec | None:
+    """A codec for this table alone, if it could pay to keep it with it: without one it takes `otherwise` bytes."""
+    if otherwise < 2 * SMALLEST:
+        return None
+    try:
+        return fit_table_codec(names, texts, max(1, round(STEPS * effort)), seed, progress)
+    except InputError:
+        return None
+
+
+def learned(texts: Texts) -> Column | None:
+    """How a column is coded, if that is shorter than zstd's answer."""
+    code, different = pd.factorize(texts)
+    if not len(different):
+        return None
+    form = learn_format(list(different), np.bincount(code[code >= 0]))
+    if isinstance(form, Words) and 2 * len(form.words) > len(texts) > 2:
+        return None
+    number, known = form.numbers(list(different))
+    kind = np.append(np.where(known == 1, 0, ODD), GAP)[code]
+    return learn_column(form, np.append(number, 0)[code], kind)
+
+
+def before_of(column: Column, number: Integers, kind: Integers) -> Integers:
+    """For every cell the last number in a row before it."""
+    last = np.maximum.accumulate(np.where(kind == 0, np.arange(len(number)), -1))
+    last = np.concatenate([[-1], last[:-1]])
+    return np.where(last >= 0, number[last.clip(0)], column.start)
+
+
+def start_from(model: AnyOrderModel, symbols: Sequence[Integers]) -> None:
+    """Before it has learned anything, the network says how frequent every symbol is."""
+    network = model.network
+    assert isinstance(network, IntegerColumns)
+    for (start, stop), symbol in zip(pairwise(network.starts), symbols, strict=True):
+        counts = np.bincount(symbol, minlength=stop - start) + RARE
+        network.start.data[start:stop] = torch.from_numpy(np.log(counts / counts.max())).float()
+
+
+def recipe_for(rows: int, steps: int, seed: int) -> Recipe:
+    return Recipe(
+        KnownRows(),
+        steps,
+        batch_size=min(256, max(rows // 2, 1)),
+        learning_rate=4e-3,
+        weight_decay=0.0,
+        average=0.99,
+        held_out=min(0.1, MOST_HELD_OUT / rows),
+        check_every=max(min(steps, 20), steps // 10),
+        patience=40,
+        seed=seed,
+        device="cpu",
+    )

@@ -1,0 +1,139 @@
+"""Tables that archives are made from: data frames, and files of comma-separated values, which come back byte for byte."""
+
+import csv
+import io
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+
+from ..errors import AnyOrderError, FormatError, InputError
+from .blocks import PLAIN, Content
+from .frames import frame_of, frame_texts
+from .image_blocks import Pixels
+from .sources import Codec, Source
+from .table import TableCodec, Texts
+from .table_blocks import pack_table, unpack_table
+
+QUOTING: dict[int, Any] = {0: csv.QUOTE_MINIMAL, 1: csv.QUOTE_ALL}
+DELIMITERS = ",;\t|"
+
+
+class TableSource(Source):
+    """Rows of a table; `texts` has its columns."""
+
+    what = "table"
+    wants = TableCodec
+    per_block = 2**17
+
+    def __init__(self, form: dict[str, Any], names: Sequence[str], texts: list[Texts], count: int) -> None:
+        self.form, self.names, self.texts, self.count = form, list(names), texts, count
+        size = sum(len(text) for column in texts for text in column[:1000] if text is not None)
+        self.item_bytes = 1 + len(texts) + size // max(1, min(1000, count))
+
+    def pack(self, codec: Codec | None, some: range) -> Content:
+        return pack_table(table_codec(codec), [column[some.start : some.stop] for column in self.texts])
+
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
+        found = unpack_table(table_codec(codec), content, len(some), len(self.texts))
+        return all(list(cells) == list(column[some.start : some.stop]) for cells, column in zip(found, self.texts, strict=True))
+
+    def images(self) -> Pixels | None:
+        return None
+
+
+@final
+class FrameSource(TableSource):
+    """A data frame with its types, labels and index."""
+
+    def __init__(self, frame: pd.DataFrame, verify: bool = True) -> None:
+        about, texts = frame_texts(frame)
+        super().__init__(about, [str(label) for label in frame.columns], texts, len(frame))
+        self.names += ["index"] * (len(texts) - len(self.names))
+        if verify:
+            check_frame(frame, frame_of(about, texts))
+
+
+@final
+class BytesSource(Source):
+    """A file of which nothing is known, as it is."""
+
+    what = "table"
+    wants = TableCodec
+    per_block = 1
+
+    def __init__(self, content: bytes) -> None:
+        self.content, self.form, self.count, self.item_bytes = content, {"kind": "bytes"}, 1, len(content)
+
+    def pack(self, codec: Codec | None, some: range) -> Content:
+        return Content(PLAIN, {}, b"", self.content)
+
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
+        return content.rest == self.content
+
+    def images(self) -> Pixels | None:
+        return None
+
+
+def check_frame(frame: pd.DataFrame, back: pd.DataFrame) -> None:
+    """Whether a frame comes back from text as it was."""
+    try:
+        pd.testing.assert_frame_equal(frame, back, check_exact=True, check_freq=True, check_column_type=True)
+    except AssertionError as error:
+        reason = " ".join(str(error).split())
+        raise InputError(f"This table cannot be kept exactly: {reason:.200}.") from error
+
+
+def table_codec(codec: Codec | None) -> TableCodec | None:
+    return codec if isinstance(codec, TableCodec) else None
+
+
+# Comma-separated values
+
+
+def csv_source(content: bytes) -> TableSource | BytesSource:
+    """A file of comma-separated values, if writing its cells gives the same bytes again; else the bytes."""
+    for encoding in ("utf-8", "latin-1"):
+        try:
+            text = content.decode(encoding)
+            break
+        except UnicodeDecodeError:
+            continue
+    first = text.split("\n", 1)[0]
+    delimiter = max(DELIMITERS, key=first.count)
+    try:
+        rows = list(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True))
+    except csv.Error:
+        return BytesSource(content)
+    if len(rows) < 2 or len({len(row) for row in rows}) != 1:
+        return BytesSource(content)
+    newline = "\r\n" if first.endswith("\r") else "\n"
+    columns = [np.array([*(cell or None for cell in column), None], dtype=object)[:-1] for column in zip(*rows[1:], strict=True)]
+    form: dict[str, Any] = {"kind": "csv", "encoding": encoding, "delimiter": delimiter, "newline": newline, "header": rows[0]}
+    for quoting in QUOTING:
+        form |= {"quoting": quoting, "end": text.endswith(newline)}
+        try:
+            if csv_bytes(form, columns) == content:
+                return TableSource(form, rows[0], columns, len(rows) - 1)
+        except (csv.Error, AnyOrderError):
+            continue
+    return BytesSource(content)
+
+
+def csv_bytes(form: dict[str, Any], columns: Sequence[Texts]) -> bytes:
+    """The file again."""
+    try:
+        delimiter, newline, quoting = str(form["delimiter"]), str(form["newline"]), int(form["quoting"])
+        if quoting not in QUOTING or delimiter not in list(DELIMITERS) or len(form["header"]) != len(columns):
+            raise FormatError("The archive describes no file of comma-separated values.")
+        out = io.StringIO(newline="")
+        writer = csv.writer(out, delimiter=delimiter, lineterminator=newline, quoting=QUOTING[quoting])
+        writer.writerow([str(label) for label in form["header"]])
+        writer.writerows(zip(*([text or "" for text in column] for column in columns), strict=True))
+        text = out.getvalue()
+        if not form["end"]:
+            text = text.removesuffix(newline)
+        return text.encode(str(form["encoding"]))
+    except (KeyError, TypeError, ValueError, LookupError) as error:
+        raise FormatError(f"The archive describes no file of comma-separated values ({error!r}).") from error
