@@ -24,7 +24,7 @@ from .table import TableCodec, Texts, numbers_of, untrained
 STEPS = 1500  # of training, at an effort of 1
 SMALLEST = 4096  # bytes that a codec takes at least
 MOST_HELD_OUT = 1024
-MANY_ROWS = 100_000  # are worth a wider network
+WIDTHS = {100_000: 48, 40_000: 32, 4_000: 24, 0: 8}  # what a network may take, by the rows it is learned from
 RARE = 1e-2  # how often a symbol that never came is thought to have come
 
 
@@ -59,7 +59,7 @@ def fit_table_codec(
     symbols = [c.coded(number, kind, before).symbol for c, (number, kind), before in zip(some, read, befores, strict=True)]
     levels = [c.level(number, symbol) for c, (number, _), symbol in zip(some, read, symbols, strict=True)]
     told = tuple(k for k, level in enumerate(levels) if remembers(level))
-    model = untrained(some, told, 48 if len(texts[0]) >= MANY_ROWS else 32, seed)
+    model = untrained(some, told, next(width for rows, width in WIDTHS.items() if len(texts[0]) >= rows), seed)
     start_from(model, symbols)
     x = torch.from_numpy(np.stack(symbols, axis=1)).float()
     changing = [k for k, column in enumerate(some) if column.change]
