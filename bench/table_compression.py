@@ -43,7 +43,7 @@ def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
     print(
-        "| table | rows x columns | coder | bytes | of ours | without the model | rows/s in | rows/s out |\n|---"
+        "| table | rows x columns | coder | bytes | ours to it | without the model | rows/s in | rows/s out |\n|---"
         + "|---" * 7
         + "|"
     )
