@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from anyorder import AnyOrder
-from anyorder.codecs import ArraySource, ImageCodec, Keeper, OpenArchive, compress, decompress_array, load_codec, to_bytes
+from anyorder.codecs import ArraySource, Codec, Keeper, OpenArchive, compress, decompress_array, load_codec, to_bytes
 from anyorder.coding import Archive
 from anyorder.data import datasets
 
@@ -147,7 +147,7 @@ def measure(name: str, method: str, images: Pixels, coder: Coder, model: int = 0
     print(f"| {name} | {method} | {each} | {one} | {speed} | {with_model}{'' if same else ', WRONG'} |", flush=True)
 
 
-def ours(codec: ImageCodec) -> tuple[Coder, int]:
+def ours(codec: Codec) -> tuple[Coder, int]:
     keeper = Keeper(codec)
 
     def encode(images: Pixels, per_block: int = 256) -> bytes:

@@ -14,24 +14,25 @@ from anyorder.codecs import ArraySource, Keeper, OpenArchive, compress, csv_sour
 from anyorder.coding import Archive
 from anyorder.networks import IntegerColumns, IntegerUNet
 
-FORWARD = IntegerUNet.forward
-PLAIN = [  # batch, threads, oneDNN, int8 kernels
-    (256, 1, True, True),
-    (7, 2, False, False),
-    (63, 2, True, False),
-    (64, 1, False, True),
-    (3, 2, True, True),
-    (1, 1, True, False),
+FORWARD, INPUTS = IntegerUNet.forward, IntegerUNet._inputs
+PLAIN = [  # batch, threads, oneDNN, int8 kernels, channels last
+    (256, 1, True, True, True),
+    (7, 2, False, False, True),
+    (63, 2, True, False, False),
+    (64, 1, False, True, False),
+    (3, 2, True, True, False),
+    (1, 1, True, False, True),
 ]
-COMPILED = [(256, 1, True, False)]
+COMPILED = [(256, 1, True, False, True)]
 
 
 def main(codec_file, images_file, archive_file, table_codec_file, table_file, table_archive_file, *how):
     check_table(load_codec(table_codec_file), *(Path(name).read_bytes() for name in (table_file, table_archive_file)), how)
     codec, images, archive = load_codec(codec_file), np.load(images_file), Path(archive_file).read_bytes()
     usable = all(stage.model.network.int8 for stage in codec.stages)
-    for batch, threads, fast, in_bytes in COMPILED if how else PLAIN:
-        setting = f"{batch=} {threads=} {fast=} {in_bytes=}"
+    for batch, threads, fast, in_bytes, channels_last in COMPILED if how else PLAIN:
+        setting = f"{batch=} {threads=} {fast=} {in_bytes=} {channels_last=}"
+        IntegerUNet._inputs = INPUTS if channels_last else lambda *inputs: INPUTS(*inputs).contiguous()
         for stage in codec.stages:
             stage.model.network.int8 = in_bytes and usable
         torch.set_num_threads(threads)
@@ -47,7 +48,7 @@ def main(codec_file, images_file, archive_file, table_codec_file, table_file, ta
 
 def check_table(codec, content, archive, how):
     forward = IntegerColumns.forward
-    for batch, threads, fast, _ in COMPILED if how else PLAIN[1::2]:
+    for batch, threads, fast, *_ in COMPILED if how else PLAIN[1::2]:
         torch.set_num_threads(threads)
         torch.backends.mkldnn.set_flags(fast)
         IntegerColumns.forward = in_parts(batch, torch.compile(forward) if how else forward)
