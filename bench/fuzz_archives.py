@@ -156,7 +156,8 @@ def images() -> Subject:
 def tables() -> Subject:
     rng = np.random.default_rng(0)
     walk = np.where(rng.random(60) < 0.1, np.nan, np.cumsum(rng.integers(-3, 4, 60)) / 4)
-    frame = pd.DataFrame({"walk": walk, "town": rng.choice(np.array(["Oslo", "Bergen", None], dtype=object), 60), "number": rng.integers(0, 2**40, 60)})
+    town = rng.choice(np.array(["Oslo", "Bergen", None], dtype=object), 60)
+    frame = pd.DataFrame({"walk": walk, "town": town, "number": rng.integers(0, 2**40, 60)})
     frame["odd"] = ["unknown" if k % 20 == 7 else str(k % 9) for k in range(60)]
     source = FrameSource(frame)
     codec = fit_table_codec(source.names, source.texts, 10)
