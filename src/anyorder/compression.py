@@ -80,8 +80,10 @@ def table_source(X: Any, verify: bool = True) -> FrameSource:
     """A data frame, or a matrix of numbers that comes back as one."""
     if isinstance(X, pd.DataFrame):
         return FrameSource(X, verify)
-    if not isinstance(X, np.ndarray) or X.ndim != 2:
-        raise InputError(f"compress got {type(X).__name__}; expected a pandas data frame or a matrix (polars: to_pandas()).")
+    if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.kind not in "biufc":
+        raise InputError(
+            f"compress got {type(X).__name__}; expected a pandas data frame or a matrix of numbers (polars: to_pandas())."
+        )
     source = FrameSource(pd.DataFrame(X), verify)
     source.form["array"] = True
     return source

@@ -153,11 +153,15 @@ def test_a_codec_of_a_table_says_what_columns_cost(table, tmp_path, run):
 
 
 def test_a_table_with_types_comes_back(tmp_path, run):
-    frame = some_frame(40).astype({"price": "Int16", "town": "category"})
+    frame = some_frame(40).astype({"price": "Int16", "town": "category"}).set_index("day")
+    frame["zero"] = -0.0
+    frame["written"] = "2020-01-01"
     frame.to_parquet(tmp_path / "table.parquet")
     assert run("compress", tmp_path / "table.parquet", "-o", tmp_path / "a.aoz").exit_code == 0
     assert run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.parquet").exit_code == 0
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "back.parquet"), pd.read_parquet(tmp_path / "table.parquet"))
+    back, first = pd.read_parquet(tmp_path / "back.parquet"), pd.read_parquet(tmp_path / "table.parquet")
+    pd.testing.assert_frame_equal(back, first, check_exact=True)
+    assert np.signbit(back["zero"]).all()
     result = run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.csv")
     assert result.exit_code != 0
     assert ".parquet" in result.stderr

@@ -2,14 +2,19 @@
 
 import datetime
 import decimal
+import io
+import typing
+import zoneinfo
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from anyorder import InputError
+from anyorder import FormatError, InputError
+from anyorder.codecs import Keeper, OpenArchive, TableSource, compress, decompress_table
 from anyorder.codecs.frames import frame_of, frame_texts, tagged, untagged
 from anyorder.codecs.table_sources import BytesSource, FrameSource, csv_bytes, csv_source
+from anyorder.coding import Archive
 
 ODD_NAN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 COLUMNS = {
@@ -22,6 +27,10 @@ COLUMNS = {
     "float32": np.array([0.1, -0.0, np.nan], dtype=np.float32),
     "float16": np.array([0.1, np.inf, np.nan], dtype=np.float16),
     "complex": np.array([1j, np.nan, -0.0]),
+    "complex64": np.array([0j, complex(-0.0, 0.0), complex(0.0, -0.0)], dtype=np.complex64),
+    "big-endian": np.array([1.5, np.nan, -0.0], dtype=">f8"),
+    "nan beside NA": pd.arrays.FloatingArray(np.array([np.nan, 1.0, 2.0]), np.array([False, False, True])),
+    "nan with payload": np.array([ODD_NAN.item(), "a", -0.0], dtype=object),
     "datetime": np.array(["2020-01-01", "NaT", "1677-10-01"], dtype="M8[ns]"),
     "seconds": np.array(["2020-01-01", "NaT", "0001-10-01"], dtype="M8[s]"),
     "timedelta": np.array([1, -5, 10**15], dtype="m8[us]"),
@@ -65,7 +74,12 @@ def test_every_type_comes_back(name):
     if frame[name].dtype.kind in "fc":
         assert back[name].to_numpy().tobytes() == frame[name].to_numpy().tobytes()
     if frame[name].dtype == object:
+        assert [struct_of(v) for v in back[name]] == [struct_of(v) for v in frame[name]]
         assert [type(v) for v in back[name]] == [type(v) for v in frame[name]]
+
+
+def struct_of(value):
+    return np.float64(value).tobytes() if type(value) is float else None
 
 
 @pytest.mark.parametrize("name", INDICES)
@@ -91,12 +105,53 @@ def test_strange_frames_come_back(frame):
     pd.testing.assert_frame_equal(round_trip(frame), frame, check_exact=True)
 
 
+class Point(typing.NamedTuple):
+    x: int
+
+
 @pytest.mark.parametrize(
-    "column", [np.array([{}, None], dtype=object), pd.array([pd.Interval(0, 1)] * 2), np.array([1, object()])]
+    "column",
+    [
+        np.array([{}, None], dtype=object),
+        pd.array([pd.Interval(0, 1)] * 2),
+        np.array([1, object()]),
+        np.array([np.str_("a"), "b"], dtype=object),
+        np.array([None, datetime.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo("Europe/Oslo"))], dtype=object),
+        np.array([None, datetime.datetime(2020, 1, 1, fold=1)], dtype=object),
+        np.array([None, decimal.Decimal("sNaN")], dtype=object),
+        np.array([None, 10**5000], dtype=object),
+        pd.Series([Point(1), None], dtype=object).to_numpy(),
+    ],
 )
 def test_what_cannot_be_kept_is_refused(column):
     with pytest.raises(InputError, match="cannot be kept"):
-        FrameSource(pd.DataFrame({"odd one": column}))
+        FrameSource(pd.DataFrame({"odd one": pd.Series(column, dtype=column.dtype)}))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        {"as": "number", "dtype": "S2000000000"},
+        {"as": "number", "dtype": "O"},
+        {"as": "bytes", "dtype": "V1000000000"},
+        {"as": "nullable", "dtype": "category"},
+        {"as": "time", "dtype": "O"},
+        {"as": "text", "tagged": True},
+        {"as": "other"},
+        {},
+    ],
+)
+def test_forged_kinds_are_refused(kind):
+    about, texts = frame_texts(pd.DataFrame({"x": [1.0, 2.0]}))
+    archive = OpenArchive(Archive(made(about | {"columns": [kind]}, texts)))
+    with pytest.raises(FormatError):
+        decompress_table(archive)
+
+
+def made(form, texts):
+    file = io.BytesIO()
+    compress(Keeper(), TableSource(form, ["x"], texts, len(texts[0])), file, verify=False)
+    return file.getvalue()
 
 
 def test_objects_say_what_they_are():

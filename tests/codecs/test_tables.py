@@ -169,6 +169,22 @@ def test_damage_costs_the_rows_of_its_block():
         pd.testing.assert_frame_equal(back, frame.drop(index=rows), check_freq=False)
 
 
+def test_damage_of_a_frame_with_evenly_spaced_times():
+    frame = pd.DataFrame({"x": range(30)}, index=pd.date_range("2020-01-01", periods=30, freq="D"))
+    whole = bytearray(archived(FrameSource(frame), per_block=10))
+    whole[Archive(bytes(whole)).places[1] + 40] ^= 1
+    back, lost = decompress_table(opened(bytes(whole)))
+    assert len(lost) == 1
+    pd.testing.assert_frame_equal(back, frame.drop(index=frame.index[10:20]), check_freq=False)
+
+
+def test_large_numbers_can_be_learned():
+    texts = [np.array([str(2**60 - 1 - k % 60) for k in range(100)], dtype=object)]
+    codec = untrained_codec(csv_source(b"x\n" + b"\n".join(text.encode() for text in texts[0])))
+    assert codec is not None
+    np.testing.assert_array_equal(codec.read(texts).kind, 0)
+
+
 @pytest.mark.parametrize(
     "content", [b"a,b\n1,x\n1,y\n" * 1, b"x\n" + b"\n".join(b"%d" % (k * k) for k in range(50)), b"no table\n", b""]
 )
@@ -205,6 +221,7 @@ def forged(change):
     "change",
     [
         lambda about: about.update(told=[99]),
+        lambda about: about.update(told=[0] * 300),
         lambda about: about.update(answers=1),
         lambda about: about.update(format=2),
         lambda about: about.update(names=[]),

@@ -38,7 +38,7 @@ from ..coding import Archive
 from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
-from .files import check_place, put, read_bytes, read_parquet, suffix_of, write_table
+from .files import check_place, put, read_bytes, suffix_of, untouched_parquet, write_table
 
 Document = dict[str, Any]
 
@@ -104,7 +104,7 @@ def source_of(path: Path) -> Source:
         return FolderSource(path)
     if is_table(path):
         content = read_bytes(path)
-        return FrameSource(read_parquet(path.name, content)) if suffix_of(path) == ".parquet" else csv_source(content)
+        return FrameSource(untouched_parquet(path.name, content)) if suffix_of(path) == ".parquet" else csv_source(content)
     if path.suffix.lower() != ".npy" or not path.is_file():
         raise InputError(f"{str(path)!r} is no table (.csv, .tsv, .parquet), no folder and no array of images (.npy).")
     try:
@@ -159,17 +159,18 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
 
 
 def write_table_of(opened: OpenArchive, archive: Path, output: Path) -> list[Lost]:
-    """The file as it was, or under .gz; a frame in any form a table can be written in."""
+    """The file as it was, or under .gz; a table with types in a .parquet file."""
     check_place(output, archive)
     frame = opened.form["kind"] == "frame"
-    if frame != (suffix_of(output) == ".parquet") and frame:
-        raise InputError(f"{archive.name} holds a table with types: name a .parquet file, not {str(output)!r}.")
+    if frame != (suffix_of(output) == ".parquet"):
+        wanted = "a table with types: name a .parquet file" if frame else "a file of values: name a .csv or .tsv file"
+        raise InputError(f"{archive.name} holds {wanted}, not {str(output)!r}.")
     found, lost = decompress_table(opened)
     if isinstance(found, bytes):
         content = gzip.compress(found, mtime=0) if output.suffix.lower() == ".gz" else found
         write_whole(output, partial(put, content))
     else:
-        write_table(found, output)
+        write_table(found, output, index=True)
     return lost
 
 

@@ -105,14 +105,18 @@ def check_header(name: str, header: list[str], separator: str) -> list[str]:
     return header
 
 
-def read_parquet(name: str, content: bytes) -> Frame:
-    pd = pandas()
+def untouched_parquet(name: str, content: bytes) -> Frame:
+    """The table with the types, labels and index that the file has."""
     try:
-        frame = pd.read_parquet(io.BytesIO(content))
+        return pandas().read_parquet(io.BytesIO(content))
     except ImportError as error:
         raise InputError(f"Reading {name} needs pyarrow, which is not installed: pip install pyarrow.") from error
     except (ValueError, OSError) as error:
         raise FormatError(f"{name} is not a parquet file, or not a whole one ({first_line(error)}).") from error
+
+
+def read_parquet(name: str, content: bytes) -> Frame:
+    pd, frame = pandas(), untouched_parquet(name, content)
     if not len(frame):
         raise InputError(f"{name} has no rows.")
     for column in frame:
@@ -164,9 +168,9 @@ def check_place(path: Path, *inputs: Path) -> None:
             raise InputError(f"{str(path)!r} is an input as well, and would be overwritten. Name another file.")
 
 
-def write_table(frame: Frame, path: Path) -> None:
-    """First beside the file, then in its place: a failure leaves what was there."""
-    content = in_bytes(frame, path)
+def write_table(frame: Frame, path: Path, index: bool = False) -> None:
+    """First beside the file, then in its place: a failure leaves what was there. With its index, if that is wanted."""
+    content = in_bytes(frame, path, index)
     try:
         write_whole(path, partial(put, content))
     except OSError as error:
@@ -177,12 +181,12 @@ def put(content: bytes, place: str) -> None:
     Path(place).write_bytes(content)
 
 
-def in_bytes(frame: Frame, path: Path) -> bytes:
+def in_bytes(frame: Frame, path: Path, index: bool = False) -> bytes:
     """The table as the content of a file of this name."""
     makers: dict[str, Callable[[], bytes]] = {
         ".csv": lambda: frame.to_csv(index=False, lineterminator="\n").encode(),
         ".tsv": lambda: frame.to_csv(index=False, lineterminator="\n", sep="\t").encode(),
-        ".parquet": lambda: frame.to_parquet(index=False),
+        ".parquet": lambda: frame.to_parquet(index=None if index else False),
     }
     try:
         content = makers[suffix_of(path)]()

@@ -115,7 +115,7 @@ class OpenArchive:
             self.what = str(about["what"])
             if self.form["kind"] not in KINDS.get(self.what, ()):
                 raise FormatError(f"The archive holds {self.what!r} as {self.form['kind']!r}; this version knows no such thing.")
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
         self.skip = 1 if self.model and self.model.get("inside") else 0
         blocks = self.skip + -(-self.count // self.per_block) if self.per_block > 0 else -1
@@ -248,5 +248,7 @@ def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[p
         if kind == "bytes":
             return b"", lost
         return (csv_bytes(archive.form, whole) if kind == "csv" else frame_of(archive.form, whole, np.concatenate(kept))), lost
-    except BAD_CONTENT as error:
+    except (*BAD_CONTENT, ArithmeticError, MemoryError) as error:
+        if isinstance(error, AnyOrderError):
+            raise
         raise FormatError(f"The description of the archive does not fit what is in it ({error!r:.200}).") from error

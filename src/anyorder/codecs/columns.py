@@ -127,7 +127,7 @@ def learn_column(form: Format, number: Integers, kind: Integers) -> Column | Non
     present = number[kind == 0]
     if not len(present):
         return None
-    start, levels = int(np.median(present)), quantiles(present)
+    start, levels = int(np.sort(present)[len(present) // 2]), quantiles(present)
     tried = list(ways(form, present, start, levels))
     return min(tried, key=lambda way: way[0])[1]
 

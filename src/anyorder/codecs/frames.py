@@ -14,6 +14,7 @@ from ..errors import FormatError, InputError
 from .table import Texts
 
 MISSING: dict[str, Any] = {"None": None, "nan": float("nan"), "NA": pd.NA, "NaT": pd.NaT}
+NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
 USUAL_NAN = np.float64("nan").tobytes()
 Values = Any  # a numpy or pandas array
 
@@ -49,7 +50,8 @@ def frame_of(about: dict[str, Any], texts: Sequence[Texts], kept: Integers | Non
     arrays = [array_of(Strand(kind, cells)) for kind, cells in zip(kinds, texts, strict=True)]
     count = len(about["columns"])
     whole = int(about["rows"]) if "range" in about["index"] or kept is None else len(kept)
-    index = index_of(about["index"], arrays[count:], whole)
+    part = kept is not None and len(kept) != int(about["rows"])  # whose times may be spaced otherwise
+    index = index_of({key: v for key, v in about["index"].items() if key != "freq" or not part}, arrays[count:], whole)
     index = index if kept is None or len(kept) == len(index) else index[kept]
     frame = pd.DataFrame(
         {k: pd.Series(array, index=index, dtype=array.dtype) for k, array in enumerate(arrays[:count])}, index=index
@@ -118,7 +120,7 @@ def strand(array: Values, name: str) -> Strand:
     if isinstance(dtype, pd.StringDtype) or dtype == np.dtype(object):
         return text_strand(array, name)
     if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8:
-        values = np.asarray(array)
+        values = np.asarray(array).astype(dtype.newbyteorder("="))
         usual = np.zeros(len(values), dtype=bool) if dtype.kind != "f" else is_usual_nan(values)
         return Strand({"as": "number", "dtype": dtype.str}, texts(values, usual, number_text))
     if isinstance(dtype, np.dtype) and not dtype.hasobject:
@@ -126,10 +128,9 @@ def strand(array: Values, name: str) -> Strand:
         return Strand(
             {"as": "bytes", "dtype": dtype.str}, texts(values, np.zeros(len(values), dtype=bool), lambda v: v.tobytes().hex())
         )
-    if isinstance(getattr(dtype, "numpy_dtype", None), np.dtype) and not str(dtype).endswith("[pyarrow]"):
-        gaps = np.asarray(pd.isna(array))
-        inner = array.to_numpy(dtype.numpy_dtype, na_value=dtype.numpy_dtype.type(0))
-        return Strand({"as": "nullable", "dtype": str(dtype)}, texts(inner, gaps, number_text))
+    if str(dtype) in NULLABLE:
+        gaps = np.asarray(array._mask)  # NaN is no gap here
+        return Strand({"as": "nullable", "dtype": str(dtype)}, texts(np.asarray(array._data), gaps, number_text))
     raise InputError(f"Column {name!r} is {dtype}, which cannot be kept. Turn it into numbers, text, dates or categories first.")
 
 
@@ -146,25 +147,33 @@ def array_of(strand: Strand) -> Values:
         case "text":
             return text_array(kind, cells)
         case "number":
-            dtype = np.dtype(kind["dtype"])
-            return parsed(cells, dtype, np.nan if dtype.kind == "f" else 0)
+            dtype = allowed(kind["dtype"], "biuf", 8)
+            return parsed(cells, dtype.newbyteorder("="), np.nan if dtype.kind == "f" else 0).astype(dtype)
         case "bytes":
             raw = b"".join(bytes.fromhex(text) for text in cells)
-            return np.frombuffer(raw, np.dtype(kind["dtype"])).copy()
+            return np.frombuffer(raw, allowed(kind["dtype"], "fcSUV", 2**20)).copy()
         case "nullable":
+            if kind["dtype"] not in NULLABLE:
+                raise FormatError(f"A column claims to be of type {kind['dtype']!r}.")
             dtype = pd.api.types.pandas_dtype(kind["dtype"])
-            out = pd.array(parsed(cells, dtype.numpy_dtype, 0), dtype=dtype)
-            out[np.array([text is None for text in cells], dtype=bool)] = pd.NA
-            return out
+            gaps = np.array([text is None for text in cells], dtype=bool)
+            return dtype.construct_array_type()(parsed(cells, dtype.numpy_dtype, 0), gaps)
     raise FormatError(f"A column is kept in a way unknown here: {kind['as']!r}.")
+
+
+def allowed(dtype: Any, kinds: str, most: int) -> np.dtype[Any]:
+    """A type of numpy's that a column may have."""
+    found = np.dtype(str(dtype))
+    if found.kind not in kinds or found.itemsize > most or found.hasobject:
+        raise FormatError(f"A column claims to be of type {found}.")
+    return found
 
 
 def texts(values: Values, gaps: Values, write: Callable[[Any], str]) -> Texts:
     """Every value written out, None where there is a gap; what repeats is written once."""
     raw = np.ascontiguousarray(values)
-    bits = raw.view(f"V{raw.itemsize}") if raw.dtype.kind in "fc" and raw.itemsize not in (2, 4, 8) else raw
-    bits = raw.view(f"u{raw.itemsize}") if raw.dtype.kind == "f" and raw.itemsize in (2, 4, 8) else bits
-    if bits.dtype.kind in "VS":
+    bits = raw.view(f"u{raw.itemsize}") if raw.dtype.kind == "f" and raw.itemsize <= 8 else raw
+    if bits.dtype.kind not in "biu":
         out = np.array([*map(write, raw), None], dtype=object)[:-1]
     else:
         _, first, code = np.unique(bits, return_index=True, return_inverse=True)
@@ -218,7 +227,7 @@ def text_strand(array: Values, name: str) -> Strand:
     """Text as it is if there is nothing else; otherwise every cell says what it is."""
     gaps, others = set(), False
     for value in array:
-        if not isinstance(value, str):
+        if type(value) is not str:
             found = missing(value)
             gaps.add(found)
             others = others or found is None
@@ -260,7 +269,7 @@ WRITTEN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     str: ("s", str, str),
     bool: ("b", lambda v: str(int(v)), lambda t: bool(int(t))),
     int: ("i", str, int),
-    float: ("f", float.hex, float.fromhex),
+    float: ("f", lambda v: np.float64(v).tobytes().hex(), lambda t: float(np.frombuffer(bytes.fromhex(t), np.float64)[0])),
     bytes: ("y", bytes.hex, bytes.fromhex),
     Decimal: ("d", str, Decimal),
     datetime: ("t", datetime.isoformat, datetime.fromisoformat),
@@ -274,14 +283,21 @@ def tagged(value: Any, name: str) -> str:
     gap = missing(value)
     if gap is not None:
         return "-" + gap
-    if isinstance(value, tuple):
+    if type(value) is tuple:
         return "(" + json.dumps([tagged(part, name) for part in value])
-    if type(value) not in WRITTEN:
+    if type(value) not in WRITTEN or (type(value) is datetime and not plain_moment(value)):
         raise InputError(
             f"Column {name!r} holds {type(value).__name__} objects, which cannot be kept; expected text, numbers, dates or bytes."
         )
     tag, write, _ = WRITTEN[type(value)]
     return tag + write(value)
+
+
+def plain_moment(value: datetime) -> bool:
+    """Whether its text says all: no name of a time zone, and not the second of two equal hours."""
+    return not value.fold and (
+        value.tzinfo is None or repr(value.tzinfo) == repr(datetime.fromisoformat(value.isoformat()).tzinfo)
+    )
 
 
 def untagged(text: str) -> Any:

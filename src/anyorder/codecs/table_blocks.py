@@ -12,7 +12,7 @@ from .blocks import MODELLED, PLAIN, Content, squeezed
 from .columns import ODD
 from .table import TableCodec, Texts
 
-MOST_CELLS = 2**28  # of a block
+MOST_CELLS = 2**24  # of a block
 LENGTH = np.dtype("<u4")
 
 
@@ -45,15 +45,15 @@ def unpack_table(codec: TableCodec | None, content: Content, rows: int, columns:
     if rows * columns > MOST_CELLS:
         raise FormatError(f"A block claims to hold {rows} rows of {columns} columns; that is too many for one block.")
     if content.method == PLAIN:
-        return checked([separated(part) for part in cut(content.rest, lengths(content, "raw", columns))], rows)
+        return checked([separated(part, rows) for part in cut(content.rest, lengths(content, "raw", columns))], rows)
     if codec is None or len(codec.columns) != columns:
         raise FormatError("A block was coded by a model of other columns than the archive names.")
     coded = codec.coded
     odd_lengths = lengths(content, "odd", len(coded)) if "odd" in content.notes else [0] * len(coded)
     parts = cut(content.rest, [*odd_lengths, *lengths(content, "raw", columns - len(coded))])
-    odd = [[str(text) for text in separated(part)] for part in parts[: len(coded)]]
+    odd = [[str(text) for text in separated(part, rows)] for part in parts[: len(coded)]]
     written = codec.written(codec.decode(content.stream, rows), odd)
-    raw = iter([separated(part) for part in parts[len(coded) :]])
+    raw = iter([separated(part, rows) for part in parts[len(coded) :]])
     found = dict(zip((place for place, _ in coded), written, strict=True))
     return checked([found[place] if place in found else next(raw) for place in range(columns)], rows)
 
@@ -88,12 +88,12 @@ def joined(texts: Texts) -> bytes:
     return np.array([len(raw)], dtype=LENGTH).tobytes() + planes + b"".join(part for part in raw if part is not None)
 
 
-def separated(data: bytes) -> Texts:
-    """What was joined."""
+def separated(data: bytes, most: int) -> Texts:
+    """What was joined, if there are not more than `most` texts."""
     if not data:
         return np.zeros(0, dtype=object)
     count = int(np.frombuffer(data[:4], dtype=LENGTH)[0]) if len(data) >= 4 else -1
-    if count < 1 or len(data) < 4 + 4 * count:
+    if not 1 <= count <= most or len(data) < 4 + 4 * count:
         raise FormatError(f"A column of {len(data)} bytes claims to hold {count} texts.")
     sizes = np.frombuffer(data, np.uint8, 4 * count, 4).reshape(4, count).T.copy().view(LENGTH)[:, 0].astype(np.int64)
     ends = np.cumsum(np.maximum(sizes - 1, 0)) + 4 + 4 * count

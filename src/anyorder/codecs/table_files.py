@@ -50,7 +50,7 @@ def table_from_bytes(about: dict[str, Any], tensors: dict[str, Tensor], name: st
     columns = [read_column(item, tensors.get(f"values.{place}")) for place, item in enumerate(about["columns"])]
     names = tuple(str(label) for label in about["names"])
     some, told = [column for column in columns if column is not None], tuple(int(k) for k in about["told"])
-    if len(names) != len(columns) or not some or any(not 0 <= k < len(some) for k in told):
+    if len(names) != len(columns) or not some or sorted(set(told) & set(range(len(some)))) != list(told):
         raise FormatError(f"{name} contradicts itself: it does not describe its columns.")
     own = {key.removeprefix("model."): tensor for key, tensor in tensors.items() if key.startswith("model.")}
     codec = TableCodec(names, tuple(columns), told, rebuilt_model(name, some, told, about["network"], own))

@@ -11,7 +11,7 @@ import torch
 from torch import Generator
 
 from ..coding import Integers
-from ..errors import InputError
+from ..errors import AnyOrderError, InputError
 from ..model import AnyOrderModel
 from ..networks import IntegerColumns
 from ..schema import Mask
@@ -86,7 +86,7 @@ def fit_own_table_codec(
         return None
     try:
         return fit_table_codec(names, texts, max(1, round(STEPS * effort)), seed, progress)
-    except InputError:
+    except AnyOrderError:  # nothing to learn from: it must do without
         return None
 
 

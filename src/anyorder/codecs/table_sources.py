@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from ..errors import AnyOrderError, FormatError, InputError
-from .blocks import PLAIN, Content
+from ..training.description import BAD_CONTENT
+from .blocks import MOST_REST, PLAIN, Content
 from .frames import frame_of, frame_texts
 from .image_blocks import Pixels
 from .sources import Codec, Source
@@ -17,6 +18,7 @@ from .table import TableCodec, Texts
 from .table_blocks import pack_table, unpack_table
 
 QUOTING: dict[int, Any] = {0: csv.QUOTE_MINIMAL, 1: csv.QUOTE_ALL}
+CELL = 16  # bytes that a cell takes while it is coded
 DELIMITERS = ",;\t|"
 
 
@@ -29,8 +31,11 @@ class TableSource(Source):
 
     def __init__(self, form: dict[str, Any], names: Sequence[str], texts: list[Texts], count: int) -> None:
         self.form, self.names, self.texts, self.count = form, list(names), texts, count
-        size = sum(len(text) for column in texts for text in column[:1000] if text is not None)
-        self.item_bytes = 1 + len(texts) + size // max(1, min(1000, count))
+        sizes = np.full(count, CELL * max(1, len(texts)), dtype=np.int64)
+        for column in texts:
+            sizes += np.array([0 if text is None else 4 * len(text) for text in column], dtype=np.int64)
+        longest = int(sizes.max(initial=1))
+        self.item_bytes = longest if longest * min(count, self.per_block) > MOST_REST else int(sizes.sum()) // max(count, 1) + 1
 
     def pack(self, codec: Codec | None, some: range) -> Content:
         return pack_table(table_codec(codec), [column[some.start : some.stop] for column in self.texts])
@@ -48,11 +53,17 @@ class FrameSource(TableSource):
     """A data frame with its types, labels and index."""
 
     def __init__(self, frame: pd.DataFrame, verify: bool = True) -> None:
-        about, texts = frame_texts(frame)
+        try:
+            about, texts = frame_texts(frame)
+            back = frame_of(about, texts)
+        except (*BAD_CONTENT, ArithmeticError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"This table cannot be kept exactly: {error!r:.200}.") from error
+        if verify:
+            check_frame(frame, back)
         super().__init__(about, [str(label) for label in frame.columns], texts, len(frame))
         self.names += ["index"] * (len(texts) - len(self.names))
-        if verify:
-            check_frame(frame, frame_of(about, texts))
 
 
 @final
@@ -80,7 +91,7 @@ def check_frame(frame: pd.DataFrame, back: pd.DataFrame) -> None:
     """Whether a frame comes back from text as it was."""
     try:
         pd.testing.assert_frame_equal(frame, back, check_exact=True, check_freq=True, check_column_type=True)
-    except AssertionError as error:
+    except (AssertionError, ArithmeticError) as error:
         reason = " ".join(str(error).split())
         raise InputError(f"This table cannot be kept exactly: {reason:.200}.") from error
 
@@ -125,7 +136,8 @@ def csv_bytes(form: dict[str, Any], columns: Sequence[Texts]) -> bytes:
     """The file again."""
     try:
         delimiter, newline, quoting = str(form["delimiter"]), str(form["newline"]), int(form["quoting"])
-        if quoting not in QUOTING or delimiter not in list(DELIMITERS) or len(form["header"]) != len(columns):
+        known = newline in ("\n", "\r\n") and form["encoding"] in ("utf-8", "latin-1") and delimiter in list(DELIMITERS)
+        if quoting not in QUOTING or not known or len(form["header"]) != len(columns):
             raise FormatError("The archive describes no file of comma-separated values.")
         out = io.StringIO(newline="")
         writer = csv.writer(out, delimiter=delimiter, lineterminator=newline, quoting=QUOTING[quoting])
@@ -135,5 +147,5 @@ def csv_bytes(form: dict[str, Any], columns: Sequence[Texts]) -> bytes:
         if not form["end"]:
             text = text.removesuffix(newline)
         return text.encode(str(form["encoding"]))
-    except (KeyError, TypeError, ValueError, LookupError) as error:
+    except (KeyError, TypeError, ValueError, LookupError, csv.Error) as error:
         raise FormatError(f"The archive describes no file of comma-separated values ({error!r}).") from error

@@ -67,7 +67,7 @@ class ArchiveWriter:
 
     def __init__(self, file: Writable, about: dict[str, Any]) -> None:
         self.file, self.places = file, list[int]()
-        self.description = json.dumps(about, ensure_ascii=False).encode()
+        self.description = json.dumps(about).encode()
         if len(self.description) > MOST_DESCRIPTION:
             raise InputError(f"The description of the archive has {len(self.description)} bytes; at most {MOST_DESCRIPTION} fit.")
         self.at = 0

@@ -19,6 +19,7 @@ LARGEST = 127  # of the whole numbers that weights are made of
 START_GRID, START_TOP = 32, 16  # of the scores that a column starts with
 HAT = 2**7  # knots share a level in steps of 1 / HAT
 MOST_LEVELS = 2**12
+MOST_TABLES = 2**21  # levels of all columns, each counted as the largest
 
 
 @final
@@ -191,5 +192,7 @@ def hats(levels: int, knots: int) -> Float[Tensor, "level knot"]:
 def check_columns(levels: Sequence[int], context: Sequence[int], after: Sequence[int], width: int) -> None:
     if not levels or min(levels) < 1 or max([*levels, *context]) > MOST_LEVELS or min(context, default=1) < 1:
         raise InputError(f"IntegerColumns got columns of {list(levels)} levels; expected 1 to {MOST_LEVELS} of each.")
+    if (len(levels) + len(context)) * max([*levels, *context]) > MOST_TABLES:
+        raise InputError(f"IntegerColumns got {len(levels)} columns and {len(context)} codes, one of many levels: too large.")
     if len(after) != len(context) or any(not 0 <= k <= len(levels) for k in after) or not 1 <= width <= 2**12:
         raise InputError(f"IntegerColumns got after={list(after)} for {len(context)} codes and width={width}.")

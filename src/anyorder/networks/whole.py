@@ -45,8 +45,13 @@ class Rounded(torch.autograd.Function):
 @contextmanager
 def exactly() -> Iterator[None]:
     """Without what would round on the way: narrower numbers, and kernels that do not add up products (NNPACK's)."""
-    with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.backends.nnpack.flags(enabled=False):
-        yield
+    precision = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.backends.nnpack.flags(enabled=False):
+            yield
+    finally:
+        torch.set_float32_matmul_precision(precision)
 
 
 def activated(x: Tensor) -> Tensor:
