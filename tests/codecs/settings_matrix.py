@@ -48,7 +48,7 @@ def main(codec_file, images_file, archive_file, table_codec_file, table_file, ta
 
 def check_table(codec, content, archive, how):
     forward = IntegerColumns.forward
-    for batch, threads, fast, *_ in COMPILED if how else PLAIN[1::2]:
+    for batch, threads, fast, *_ in COMPILED if how else PLAIN[1:2]:
         torch.set_num_threads(threads)
         torch.backends.mkldnn.set_flags(fast)
         IntegerColumns.forward = in_parts(batch, torch.compile(forward) if how else forward)

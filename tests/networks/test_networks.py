@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
-from anyorder.networks import NETWORKS, IntegerUNet, ResMLP, UNet
+from anyorder.networks import NETWORKS, IntegerColumns, IntegerUNet, ResMLP, UNet
 from anyorder.networks.inputs import Inputs
 from anyorder.networks.unet import means_around
 
@@ -46,7 +46,8 @@ every_network = pytest.mark.parametrize(("make", "data"), MAKERS, ids=["resmlp",
 
 
 def test_every_network_is_tested():
-    assert {type(make()) for make, _ in MAKERS} | {IntegerUNet} == set(NETWORKS.values())  # that one in test_integer.py
+    elsewhere = {IntegerUNet, IntegerColumns}  # in test_integer.py and test_columns.py
+    assert {type(make()) for make, _ in MAKERS} | elsewhere == set(NETWORKS.values())
 
 
 @every_network
