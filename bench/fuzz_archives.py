@@ -38,8 +38,8 @@ from anyorder.codecs import (
     decompress_table,
     fit_table_codec,
 )
-from anyorder.codecs.learning import frozen, untrained
-from anyorder.codecs.pyramid import plans
+from anyorder.codecs.images.learning import frozen, untrained
+from anyorder.codecs.images.pyramid import plans
 from anyorder.coding import Archive, ArchiveWriter
 from anyorder.data import ImageEncoder
 from anyorder.errors import AnyOrderError
@@ -160,7 +160,7 @@ def tables() -> Subject:
     frame = pd.DataFrame({"walk": walk, "town": town, "number": rng.integers(0, 2**40, 60)})
     frame["odd"] = ["unknown" if k % 20 == 7 else str(k % 9) for k in range(60)]
     source = FrameSource(frame)
-    codec = fit_table_codec(source.names, source.texts, 10)
+    codec = fit_table_codec(source.names, source.texts, effort=10 / 1500)
 
     def right(back: Any, lost: set[int]) -> bool:
         return bool(back.equals(frame.drop(index=sorted(lost))))

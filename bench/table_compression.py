@@ -18,13 +18,15 @@ import os
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
 import zstandard
 
-from anyorder.codecs import Keeper, OpenArchive, TableSource, compress, csv_source, decompress_table, fit_own_table_codec
+from anyorder.codecs import Keeper, OpenArchive, TableSource, compress, csv_source, decompress_table
+from anyorder.codecs.tables.learning import fit_own_table_codec
 from anyorder.coding import Archive
 
 FILES = {
@@ -82,19 +84,24 @@ def content_of(name: str) -> bytes:
 
 def ours(content: bytes, effort: float, seed: int) -> tuple[int, str, tuple[float, float, float]]:
     """Bytes with the model, bytes without it, and the seconds of training, of encoding and of decoding."""
-    start, source = time.perf_counter(), csv_source(content)
-    plain = archived(Keeper(), source)
+    source = csv_source(content)
     assert isinstance(source, TableSource)
-    codec = fit_own_table_codec(source.names, source.texts, len(plain), effort, seed)
-    trained = time.perf_counter()
-    archive = plain if codec is None else archived(Keeper(codec, inside=True), source)
-    encoded = time.perf_counter()
-    smaller = min(archive, plain, key=len)
-    back, lost = decompress_table(OpenArchive(Archive(smaller)))
+    plain, plain_seconds = timed(lambda: archived(Keeper(), source))
+    codec, training = timed(lambda: fit_own_table_codec(source.names, source.texts, len(plain), effort, seed))
+    archive, encoding = plain, plain_seconds
+    if codec is not None:
+        archive, encoding = timed(lambda: archived(Keeper(codec, inside=True), source))
+    if len(plain) <= len(archive):
+        archive, encoding, codec = plain, plain_seconds, None
+    (back, lost), decoding = timed(lambda: decompress_table(OpenArchive(Archive(archive))))
     assert back == content and not lost  # noqa: PT018
-    times = trained - start, encoded - trained, time.perf_counter() - encoded
-    inside = len(Archive(archive).block(0).content or b"") if codec is not None else 0
-    return len(smaller), str(len(archive) - inside) if smaller is archive and codec is not None else "(zstd)", times
+    without = "(zstd)" if codec is None else str(len(archive) - len(Archive(archive).block(0).content or b""))
+    return len(archive), without, (training, encoding, decoding)
+
+
+def timed(do: Callable[[], Any]) -> tuple[Any, float]:
+    start = time.perf_counter()
+    return do(), time.perf_counter() - start
 
 
 def archived(keeper: Keeper, source: object) -> bytes:

@@ -7,8 +7,8 @@ import pandas as pd
 import torch
 
 from anyorder.codecs import FrameSource, ImageCodec, Stage, fit_table_codec
-from anyorder.codecs.learning import frozen, untrained
-from anyorder.codecs.pyramid import plans
+from anyorder.codecs.images.learning import frozen, untrained
+from anyorder.codecs.images.pyramid import plans
 from anyorder.data import ImageEncoder
 
 ENCODERS = {
@@ -63,4 +63,4 @@ def some_frame(rows=400, seed=0):
 @cache
 def some_table_codec():
     source = FrameSource(some_frame(2000))
-    return fit_table_codec(source.names, source.texts, steps=200)
+    return fit_table_codec(source.names, source.texts, effort=200 / 1500)

@@ -23,10 +23,9 @@ from .codecs import (
     fit_image_codec,
     fit_table_codec,
     from_bytes,
-    learning,
-    table_learning,
     to_bytes,
 )
+from .codecs.images.learning import steps_at
 from .coding import Archive
 from .errors import FormatError, InputError
 from .images import ImageModel
@@ -90,12 +89,12 @@ def table_source(X: Any, verify: bool = True) -> FrameSource:
 
 
 def fit_codec(images: ImageModel, x: Values, effort: float, seed: int) -> Codec:
-    return fit_image_codec(images.encoder, x, max(1, round(learning.STEPS * effort)), seed)
+    return fit_image_codec(images.encoder, x, steps_at(effort), seed)
 
 
 def fit_codec_of_table(X: Any, effort: float, seed: int) -> Codec:
     source = table_source(X)
-    return fit_table_codec(source.names, source.texts, max(1, round(table_learning.STEPS * effort)), seed)
+    return fit_table_codec(source.names, source.texts, effort, seed)
 
 
 def attached_codec(about: Mapping[str, Any], path: str | Path) -> Codec | None:

@@ -152,6 +152,15 @@ def test_a_codec_of_a_table_says_what_columns_cost(table, tmp_path, run):
     assert back.read_bytes() == table.read_bytes()
 
 
+def test_a_file_that_no_codec_can_be_learned_from_is_refused_before_a_model_is_learned(tmp_path, run, monkeypatch):
+    monkeypatch.setattr("anyorder.estimator.AnyOrder.fit", lambda *_: pytest.fail("a model was learned"))
+    (tmp_path / "mixed.csv").write_text('a,b\n1,"2"\n"3",4\n')
+    result = run("fit", tmp_path / "mixed.csv", "--codec")
+    assert result.exit_code == 1
+    assert "no codec can be learned" in result.stderr
+    assert not (tmp_path / "mixed.ao").exists()
+
+
 def test_a_table_with_types_comes_back(tmp_path, run):
     frame = some_frame(40).astype({"price": "Int16", "town": "category"}).set_index("day")
     frame["zero"] = -0.0

@@ -22,7 +22,7 @@ from anyorder.codecs import (
     decompress_folder,
 )
 from anyorder.codecs.blocks import MODELLED, PLAIN, Content, pack, unpack
-from anyorder.codecs.image_blocks import checked
+from anyorder.codecs.images.blocks import checked
 from anyorder.coding import Archive, ArchiveWriter
 from some_codecs import ENCODERS, some_codec, some_images
 

@@ -6,8 +6,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyorder import FormatError
-from anyorder.codecs.columns import ELSEWHERE, GAP, ODD, SPECIAL, Coded, Column, learn_column, remembers
-from anyorder.codecs.formats import MOST, Decimals, Moments, Words, format_from_json, learn_format
+from anyorder.codecs.tables.columns import (
+    ELSEWHERE,
+    GAP,
+    ODD,
+    SPECIAL,
+    Coded,
+    Column,
+    from_planes,
+    learn_column,
+    planes,
+    remembers,
+)
+from anyorder.codecs.tables.formats import MOST, Decimals, Moments, Words, format_from_json, learn_format
 
 NUMBERS = st.lists(st.integers(-MOST + 1, MOST - 1) | st.integers(-5, 5), min_size=1, max_size=30)
 TEXTS = st.text(max_size=4) | st.integers(-(10**20), 10**20).map(str) | st.floats().map(repr) | st.decimals(places=3).map(str)
@@ -89,8 +100,10 @@ def test_what_was_learned_is_inside(learned):
     column = learn_column(Decimals(0, 0), numbers, np.zeros(len(numbers), dtype=int))
     before = np.concatenate([[column.start], numbers[:-1]])
     assert (column.coded(numbers, np.zeros(len(numbers), dtype=int), before).symbol != ELSEWHERE).all()
-    again = Column.from_json(column.to_json())
+    values = None if column.values is None else from_planes(planes(column.values))
+    again = Column.from_json(column.to_json(), values)
     assert again.to_json() == column.to_json()
+    np.testing.assert_array_equal(again.values, column.values)
 
 
 def test_a_clock_is_coded_by_its_changes_and_prices_by_their_values():
@@ -120,10 +133,22 @@ def test_memory_is_found_where_there_is_some():
         {"start": 2**61},
         {"format": {"kind": "decimals", "most": 99, "least": 0}},
         {"format": {"kind": "other"}},
-        {"values": [1, 1, 1], "edges": [0, 7]},
     ],
 )
 def test_columns_that_contradict_themselves_are_refused(change):
     column = learn_column(Decimals(0, 0), np.arange(9) % 4, np.zeros(9, dtype=int))
     with pytest.raises(FormatError):
-        Column.from_json(column.to_json() | change)
+        Column.from_json(column.to_json() | change, column.values)
+
+
+@pytest.mark.parametrize("values", [[0, 1, 1, 2], [3, 2, 1, 0], [-(2**63), 0, 1, 2], [0, 1, 2], [0, 1, 2, 3, 4]])
+def test_values_that_contradict_their_column_are_refused(values):
+    column = Column(Decimals(0, 0), False, np.arange(4), np.array([0, 2, 4]), np.array([0, 2]), 0)
+    assert Column.from_json(column.to_json(), np.arange(4)).symbols == column.symbols
+    with pytest.raises(FormatError):
+        Column.from_json(column.to_json(), np.array(values))
+
+
+def test_bytes_that_are_no_whole_numbers_are_refused():
+    with pytest.raises(FormatError, match="bytes of whole numbers"):
+        from_planes(b"1234567")

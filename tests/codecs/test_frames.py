@@ -12,8 +12,8 @@ import pytest
 
 from anyorder import FormatError, InputError
 from anyorder.codecs import Keeper, OpenArchive, TableSource, compress, decompress_table
-from anyorder.codecs.frames import frame_of, frame_texts, tagged, untagged
-from anyorder.codecs.table_sources import BytesSource, FrameSource, csv_bytes, csv_source
+from anyorder.codecs.tables.frames import frame_of, frame_texts, tagged, untagged
+from anyorder.codecs.tables.sources import BytesSource, FrameSource, csv_bytes, csv_source
 from anyorder.coding import Archive
 
 ODD_NAN = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from anyorder import FormatError, InputError
 from anyorder.codecs import Plan, fit_image_codec, from_bytes, load_codec, save_codec, to_bytes
 from anyorder.codecs.files import fingerprint
-from anyorder.codecs.pyramid import plans
+from anyorder.codecs.images.pyramid import plans
 from anyorder.data import ImageEncoder
 from anyorder.inference import log_prob
 from anyorder.subsets import CanonicalOrder, Planned, Question
@@ -108,7 +108,7 @@ def test_damaged_codecs_are_refused():
 
 def test_codecs_of_other_arithmetic_are_refused(monkeypatch):
     content = to_bytes(some_codec("grey"))
-    monkeypatch.setattr("anyorder.codecs.files.answers", lambda model: 1)
+    monkeypatch.setattr("anyorder.codecs.proofs.answers", lambda model: 1)
     with pytest.raises(FormatError, match="other answers"):
         from_bytes(content)
 

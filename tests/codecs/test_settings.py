@@ -31,7 +31,7 @@ def files(tmp_path_factory):
     (home / "images.aoz").write_bytes(file.getvalue())
     content = some_frame(48).to_csv(index=False).encode()
     source, table = csv_source(content), io.BytesIO()
-    save_codec(codec := fit_table_codec(source.names, source.texts, steps=20), home / "table.codec")
+    save_codec(codec := fit_table_codec(source.names, source.texts, effort=20 / 1500), home / "table.codec")
     compress(Keeper(codec), source, table)
     (home / "table.csv").write_bytes(content)
     (home / "table.aoz").write_bytes(table.getvalue())

@@ -20,13 +20,13 @@ from anyorder.codecs import (
     compress,
     csv_source,
     decompress_table,
-    fit_own_table_codec,
     fit_table_codec,
     from_bytes,
-    table,
-    table_learning,
     to_bytes,
 )
+from anyorder.codecs.tables import codec as table
+from anyorder.codecs.tables import learning as table_learning
+from anyorder.codecs.tables.learning import fit_own_table_codec
 from anyorder.coding import Archive
 from anyorder.training import Fitted
 from some_codecs import some_frame, some_table_codec
@@ -229,7 +229,6 @@ def forged(change):
         lambda about: about["columns"][0].update(edges=[0] * 5),
         lambda about: about["columns"][0].update(edges=[2**70]),
         lambda about: about["columns"][0].update(edges=[1] * 10**5),
-        lambda about: about["columns"][0].update(values=True),
         lambda about: about["network"].update(width=10**6),
         lambda about: about["network"].update(kind="resmlp"),
         lambda about: about["network"].update(frozen=False),

@@ -62,10 +62,9 @@ def decompress(
 ) -> None:
     """Give back what is in an archive. What is damaged is named and left out, all else is saved (exit code 1)."""
     from . import archives, printing
-    from .printing import counted
 
     document = archives.decompress_path(archive, output, model)
-    printing.tell(document, lambda d: print(f"{counted(d)}: {d['output']}"), json)
+    printing.tell(document, lambda d: print(f"{printing.counted(d)}: {d['output']}"), json)
     for lost in document["lost"]:
         say(lost)
     if document["lost"]:

@@ -1,9 +1,7 @@
 """What the commands do with archives: compress, decompress, inspect; as files and plain documents."""
 
-import gzip
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,21 +22,18 @@ from ..codecs import (
     OpenArchive,
     Source,
     TableCodec,
-    TableSource,
     compress,
     csv_source,
     decompress_array,
     decompress_folder,
     decompress_table,
-    fit_own_codec,
-    fit_own_table_codec,
 )
 from ..codecs.blocks import MODELLED, Content
 from ..coding import Archive
 from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
-from .files import check_place, put, read_bytes, suffix_of, untouched_parquet, write_table
+from .files import check_place, read_bytes, suffix_of, untouched_parquet, write_content, write_table
 
 Document = dict[str, Any]
 
@@ -72,7 +67,8 @@ def write(keeper: Keeper, source: Source, output: Path, written: Written) -> Non
 
 def write_with_own_model(source: Source, output: Path, effort: float, written: Written) -> None:
     """In the place of the archive, if it is smaller with a model of what is in it inside."""
-    codec = own_codec(source, output.stat().st_size, effort)
+    with bar("learning", 1) as done:
+        codec = source.own_codec(output.stat().st_size, effort, done)
     if codec is None:
         return
     beside = output.with_name(f".{output.name}.with-model")
@@ -82,21 +78,6 @@ def write_with_own_model(source: Source, output: Path, effort: float, written: W
             beside.replace(output)
     finally:
         beside.unlink(missing_ok=True)
-
-
-def own_codec(source: Source, otherwise: int, effort: float) -> Codec | None:
-    """A model of these items alone, if it could pay."""
-    with bar("learning", 1000) as done:
-        if isinstance(source, TableSource):
-            return fit_own_table_codec(
-                source.names, source.texts, otherwise, effort, progress=lambda check: done(1000 * check.step // check.steps, 1000)
-            )
-        images = source.images()
-        if images is None:
-            return None
-        return fit_own_codec(
-            images, otherwise, effort, progress=lambda stage, check: done(1000 * check.step // check.steps, 1000)
-        )
 
 
 def source_of(path: Path) -> Source:
@@ -167,8 +148,7 @@ def write_table_of(opened: OpenArchive, archive: Path, output: Path) -> list[Los
         raise InputError(f"{archive.name} holds {wanted}, not {str(output)!r}.")
     found, lost = decompress_table(opened)
     if isinstance(found, bytes):
-        content = gzip.compress(found, mtime=0) if output.suffix.lower() == ".gz" else found
-        write_whole(output, partial(put, content))
+        write_content(found, output)
     else:
         write_table(found, output, index=True)
     return lost

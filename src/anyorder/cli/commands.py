@@ -98,9 +98,10 @@ def fit(
     from ..training import progress_bar
     from . import models, printing
 
+    coded = models.cells_of_file(table) if codec else None
     with progress_bar() as progress:
         settings = {"effort": effort, "random_state": seed, "kinds": kinds, "keep_rows": not without_rows}
-        document = models.fit(frame, path, progress, table if codec else None, **settings)
+        document = models.fit(frame, path, progress, coded, **settings)
     printing.tell(document, printing.show_fit, json)
 
 

@@ -170,7 +170,12 @@ def check_place(path: Path, *inputs: Path) -> None:
 
 def write_table(frame: Frame, path: Path, index: bool = False) -> None:
     """First beside the file, then in its place: a failure leaves what was there. With its index, if that is wanted."""
-    content = in_bytes(frame, path, index)
+    write_content(in_bytes(frame, path, index), path)
+
+
+def write_content(content: bytes, path: Path) -> None:
+    """Under gzip if the name says so."""
+    content = gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
     try:
         write_whole(path, partial(put, content))
     except OSError as error:
@@ -182,19 +187,18 @@ def put(content: bytes, place: str) -> None:
 
 
 def in_bytes(frame: Frame, path: Path, index: bool = False) -> bytes:
-    """The table as the content of a file of this name."""
+    """The table as the content of a file of this name, before gzip."""
     makers: dict[str, Callable[[], bytes]] = {
         ".csv": lambda: frame.to_csv(index=False, lineterminator="\n").encode(),
         ".tsv": lambda: frame.to_csv(index=False, lineterminator="\n", sep="\t").encode(),
         ".parquet": lambda: frame.to_parquet(index=None if index else False),
     }
     try:
-        content = makers[suffix_of(path)]()
+        return makers[suffix_of(path)]()
     except ImportError as error:
         raise InputError(f"Writing {path.name} needs pyarrow, which is not installed: pip install pyarrow.") from error
     except (ValueError, TypeError) as error:
         raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). Try .csv.") from error
-    return gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
 
 
 def pandas() -> Any:

@@ -7,25 +7,25 @@ from typing import Any
 
 import numpy as np
 
-from ..codecs import TableCodec, TableSource, fit_table_codec
-from ..codecs.table_learning import STEPS
+from ..codecs import TableSource, fit_table_codec
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
 from ..errors import InputError
 from ..estimator import AnyOrder
 from ..shipped import model_file
+from .archives import source_of
 from .cells import kind_of, plain
 from .files import Frame
 
 Document = dict[str, Any]
 
 
-def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: Path | None = None, **settings: Any) -> Document:
-    """Train, save, and say what was found; with a codec of the file that the table came from, if it is named."""
+def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: TableSource | None = None, **settings: Any) -> Document:
+    """Train, save, and say what was found; with a codec for what is `coded`, if that is wanted."""
     start = time.monotonic()
     model = AnyOrder(callback=progress, **settings).fit(frame)
     if coded is not None:
-        model.codec_ = codec_of_file(coded, model.effort, model.random_state)
+        model.codec_ = fit_table_codec(coded.names, coded.texts, model.effort, model.random_state, progress)
     seconds = time.monotonic() - start
     model.save(path)
     held_out = min((check.held_out_nats for check in model.history_), default=None)
@@ -38,14 +38,12 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: Path |
     }
 
 
-def codec_of_file(path: Path, effort: float, seed: int) -> TableCodec:
-    """Learned from the cells as they are written in the file."""
-    from .archives import source_of
-
+def cells_of_file(path: Path) -> TableSource:
+    """As they are written in the file."""
     source = source_of(path)
     if not isinstance(source, TableSource):
         raise InputError(f"{path.name} is not written like a table of comma-separated values: no codec can be learned from it.")
-    return fit_table_codec(source.names, source.texts, max(1, round(STEPS * effort)), seed)
+    return source
 
 
 def info(path: Path) -> Document:

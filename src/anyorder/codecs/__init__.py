@@ -1,13 +1,16 @@
 """Lossless codecs: models of whole numbers that code images and tables, and the archives they write."""
 
-from .archives import Done, Keeper, Lost, OpenArchive, compress, decompress_array, decompress_folder, decompress_table
+from .archives import Keeper, Lost, OpenArchive, compress
 from .files import from_bytes, load_codec, save_codec, to_bytes
-from .learning import fit_image_codec, fit_own_codec
-from .pyramid import ImageCodec, Plan, Stage
-from .sources import ArraySource, Codec, FolderSource, Source
-from .table import TableCodec
-from .table_learning import fit_own_table_codec, fit_table_codec
-from .table_sources import BytesSource, FrameSource, TableSource, csv_source
+from .images.learning import fit_image_codec
+from .images.pyramid import ImageCodec, Plan, Stage
+from .images.reading import decompress_array, decompress_folder
+from .images.sources import ArraySource, FolderSource
+from .sources import Codec, Done, Source
+from .tables.codec import TableCodec
+from .tables.learning import fit_table_codec
+from .tables.reading import decompress_table
+from .tables.sources import BytesSource, FrameSource, TableSource, csv_source
 
 __all__ = [
     "ArraySource",
@@ -31,8 +34,6 @@ __all__ = [
     "decompress_folder",
     "decompress_table",
     "fit_image_codec",
-    "fit_own_codec",
-    "fit_own_table_codec",
     "fit_table_codec",
     "from_bytes",
     "load_codec",

@@ -2,31 +2,20 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple, final
 
-import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
-from ..files import write_bytes
-from ..training.description import BAD_CONTENT
 from .blocks import MOST_REST, Content, pack, squeezed, unpack, unsqueezed
 from .files import fingerprint, from_bytes, to_bytes
-from .frames import frame_of
-from .image_blocks import file_of, unpack_array, unpack_files
-from .sources import Codec, Source, image_codec
-from .table import Texts
-from .table_blocks import unpack_table
-from .table_sources import csv_bytes, table_codec
+from .sources import Codec, Done, Source
 
 MOST_PER_BLOCK = 2**17
 MOST_MODEL = 2**28  # bytes
-MOST_BYTES = 2**28  # of the images in a block
+MOST_BYTES = 2**28  # of the items in a block
 KINDS = {"images": ("array", "folder"), "table": ("frame", "csv", "bytes")}
-Done = Callable[[int, int], None]  # how many of how many are done
 Find = Callable[[dict[str, Any]], Codec]  # from what an archive says of its model to the model
 Pixels = NDArray[Any]
 
@@ -168,87 +157,3 @@ class OpenArchive:
             return unpack(block.content)
         except FormatError as error:
             return Lost(number, some, str(error))
-
-
-def decompress_array(archive: OpenArchive, rows: range | None = None) -> tuple[Pixels, list[Lost]]:
-    """The array, zeros where blocks are damaged, and what is lost; of some rows only their blocks are read."""
-    if archive.form["kind"] != "array":
-        raise InputError(f"The archive holds a {archive.form['kind']}, not an array: decompress it with `anyorder decompress`.")
-    try:
-        shape, dtype = tuple(int(n) for n in archive.form["shape"]), np.dtype(archive.form["dtype"])
-    except (KeyError, TypeError, ValueError) as error:
-        raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
-    if dtype.hasobject or not shape or shape[0] != archive.count or min(shape) < 0:
-        raise FormatError(f"The archive claims to hold an array of {dtype} of shape {shape}.")
-    item = int(np.prod(shape[1:], dtype=object)) * dtype.itemsize
-    if item > MOST_REST or (archive.per_block > 1 and item * archive.per_block > MOST_BYTES):
-        raise FormatError(f"The archive claims to hold {archive.per_block} images of shape {shape[1:]} in a block: too many.")
-    wanted = range(archive.count) if rows is None else rows
-    parts, lost = list[Pixels](), list[Lost]()
-    for some, content in archive.contents(wanted):
-        size = (len(some), *shape[1:])
-        try:
-            if isinstance(content, Content):
-                pixels = unpack_array(image_codec(archive.codec), content, size, dtype)
-        except FormatError as error:
-            content = Lost(some.start // archive.per_block, some, str(error))
-        if isinstance(content, Lost):
-            lost.append(content)
-            pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
-        parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
-    return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype), lost
-
-
-def decompress_folder(archive: OpenArchive, folder: Path, done: Done | None = None) -> list[Lost]:
-    """All files into a folder; what is lost is left out and told."""
-    if archive.form["kind"] != "folder":
-        raise InputError(f"The archive holds a {archive.form['kind']}, not a folder of images.")
-    lost = []
-    for some, content in archive.contents():
-        try:
-            if isinstance(content, Lost):
-                lost.append(content)
-                continue
-            for name, found in unpack_files(image_codec(archive.codec), content):
-                path = folder / name
-                path.parent.mkdir(parents=True, exist_ok=True)
-                write_bytes(path, file_of(name, found))
-        except FormatError as error:
-            lost.append(Lost(some.start // archive.per_block, some, str(error)))
-        if done is not None:
-            done(some.stop, archive.count)
-    return lost
-
-
-def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[pd.DataFrame | bytes, list[Lost]]:
-    """The frame, or the content of the file, and what is lost: rows of damaged blocks are left out."""
-    if archive.what != "table":
-        raise InputError("The archive holds images, not a table.")
-    wanted = range(archive.count) if rows is None else rows
-    try:
-        kind = archive.form["kind"]
-        columns = {"csv": ("header",), "frame": ("columns",)}.get(kind, ())
-        width = sum(len(archive.form[key]) for key in columns) + (len(archive.form["index"]["kinds"]) if kind == "frame" else 0)
-        parts, kept, lost = list[list[Texts]](), [np.zeros(0, dtype=np.int64)], list[Lost]()
-        for some, content in archive.contents(wanted):
-            if isinstance(content, Lost):
-                lost.append(content)
-                continue
-            if kind == "bytes":
-                return content.rest, lost
-            try:
-                cells = unpack_table(table_codec(archive.codec), content, len(some), width)
-            except FormatError as error:
-                lost.append(Lost(some.start // archive.per_block, some, str(error)))
-                continue
-            inside = range(max(some.start, wanted.start), min(some.stop, wanted.stop))
-            parts.append([column[inside.start - some.start : inside.stop - some.start] for column in cells])
-            kept.append(np.arange(inside.start, inside.stop))
-        whole = [np.concatenate([*(part[k] for part in parts), np.zeros(0, dtype=object)]) for k in range(width)]
-        if kind == "bytes":
-            return b"", lost
-        return (csv_bytes(archive.form, whole) if kind == "csv" else frame_of(archive.form, whole, np.concatenate(kept))), lost
-    except (*BAD_CONTENT, ArithmeticError, MemoryError) as error:
-        if isinstance(error, AnyOrderError):
-            raise
-        raise FormatError(f"The description of the archive does not fit what is in it ({error!r:.200}).") from error

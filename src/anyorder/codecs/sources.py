@@ -1,24 +1,15 @@
-"""What archives are made from: arrays of images, and folders of files. Each knows how to pack some of it, and to check it."""
+"""What archives are made from: items of which each source knows how to pack some, and to check them."""
 
 from abc import ABC, abstractmethod
-from collections import Counter
-from pathlib import Path
-from typing import Any, ClassVar, final
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-import numpy as np
-from PIL import Image
-
-from ..errors import InputError
 from .blocks import Content
-from .image_blocks import WRITTEN, Pixels, as_array, pack_array, pack_files, unpack_array, unpack_files
-from .pyramid import ImageCodec
-from .table import TableCodec
+from .images.pyramid import ImageCodec
+from .tables.codec import TableCodec
 
 Codec = ImageCodec | TableCodec
-
-
-def image_codec(codec: Codec | None) -> ImageCodec | None:
-    return codec if isinstance(codec, ImageCodec) else None
+Done = Callable[[int, int], None]  # how many of how many are done
 
 
 class Source(ABC):
@@ -39,80 +30,6 @@ class Source(ABC):
     def same(self, codec: Codec | None, some: range, content: Content) -> bool:
         """Whether these items come back from a block as they are."""
 
-    @abstractmethod
-    def images(self) -> Pixels | None:
-        """All images of which a codec could be learned, if there are any."""
-
-
-@final
-class ArraySource(Source):
-    """An array of images: (number, height, width), or with channels at the end."""
-
-    def __init__(self, images: Any) -> None:
-        pixels = np.asarray(images)
-        if pixels.ndim < 1 or pixels.dtype.hasobject:
-            raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
-        self.pixels = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
-        self.form = {"kind": "array", "shape": list(self.pixels.shape), "dtype": self.pixels.dtype.str}
-        self.count, self.item_bytes = len(self.pixels), self.pixels[:1].nbytes
-
-    def pack(self, codec: Codec | None, some: range) -> Content:
-        return pack_array(image_codec(codec), self.pixels[some.start : some.stop])
-
-    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
-        part = self.pixels[some.start : some.stop]
-        return unpack_array(image_codec(codec), content, part.shape, part.dtype).tobytes() == part.tobytes()
-
-    def images(self) -> Pixels | None:
-        whole = self.pixels.dtype.kind in "uib" and self.pixels.ndim in (3, 4) and self.pixels.size > 0
-        return self.pixels if whole and self.pixels.min() >= 0 and self.pixels.max() <= 255 else None
-
-
-@final
-class FolderSource(Source):
-    """All files of a folder and of the folders in it, by name."""
-
-    def __init__(self, folder: Path) -> None:
-        if not folder.is_dir():
-            raise InputError(f"There is no folder {str(folder)!r}.")
-        self.folder, self.form = folder, {"kind": "folder"}
-        self.names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        self.count = len(self.names)
-        self.item_bytes = max(((folder / name).stat().st_size for name in self.names), default=0)
-
-    def pack(self, codec: Codec | None, some: range) -> Content:
-        return pack_files(image_codec(codec), self.folder, self.names[some.start : some.stop])
-
-    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
-        found = list(unpack_files(image_codec(codec), content))
-        return [name for name, _ in found] == self.names[some.start : some.stop] and all(
-            self._same(self.folder / name, file) for name, file in found
-        )
-
-    def images(self) -> Pixels | None:
-        """Those of the most frequent size and kind."""
-        paths = [self.folder / name for name in self.names if Path(name).suffix.lower() in WRITTEN]
-        kinds = {path: kind for path in paths if (kind := kind_of(path)) is not None}
-        if not kinds:
-            return None
-        usual = Counter(kinds.values()).most_common(1)[0][0]
-        images = []
-        for path in (path for path, kind in kinds.items() if kind == usual):
-            with Image.open(path) as image:
-                images.append(as_array(image))
-        return np.stack(images)
-
-    def _same(self, path: Path, found: Image.Image | bytes) -> bool:
-        if isinstance(found, bytes):
-            return found == path.read_bytes()
-        with Image.open(path) as image:
-            return image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
-
-
-def kind_of(path: Path) -> tuple[str, tuple[int, int]] | None:
-    """Mode and size of an image that a codec could know; nothing but the head of the file is read."""
-    try:
-        with Image.open(path) as image:
-            return (image.mode, image.size) if image.mode in ("1", "L", "RGB") else None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
+        """One learned from these items alone, if it could pay to keep it with them: without it they take `otherwise` bytes."""
         return None

@@ -13,6 +13,7 @@ from ..schema import Category, Mask, Schema, Values, levels_of
 from .network import Network
 from .whole import OUTPUT_GRID, OUTPUT_TOP, UNIT, Whole, activated, rounded, said
 
+# What codecs in archives are made of: none of these numbers may ever change.
 SHOWN = 8  # between how many knots a column of many levels is shown
 SAID = 16  # at how many knots its scores are told
 LARGEST = 127  # of the whole numbers that weights are made of

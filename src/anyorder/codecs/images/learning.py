@@ -8,20 +8,20 @@ from typing import Any
 import torch
 from numpy.typing import NDArray
 
-from ..data import ImageEncoder
-from ..errors import InputError
-from ..heads import default_head
-from ..model import AnyOrderModel
-from ..networks import IntegerUNet
-from ..schema import Schema, Values
-from ..subsets import CanonicalOrder, Planned
-from ..subsets.questions import Regions
-from ..training import Check, Recipe, fit
-from ..training.depths import AnyStep
-from ..training.edges import PathSampler
-from ..training.fit import Anew
-from .blocks import squeezed
-from .files import to_bytes
+from ...data import ImageEncoder
+from ...errors import InputError
+from ...heads import default_head
+from ...model import AnyOrderModel
+from ...networks import IntegerUNet
+from ...schema import Schema, Values
+from ...subsets import CanonicalOrder, Planned
+from ...subsets.questions import Regions
+from ...training import Check, Recipe, fit
+from ...training.depths import AnyStep
+from ...training.edges import PathSampler
+from ...training.fit import Anew
+from ..blocks import squeezed
+from .files import image_to_bytes
 from .pyramid import ImageCodec, Plan, Stage, plans
 
 STEPS = 2000  # of training of every stage, at an effort of 1
@@ -76,9 +76,13 @@ def fit_own_codec(
     except InputError:
         return None
     stages = [Stage(plan, frozen(untrained(encoder, plan, seed))) for plan in plans(encoder)]
-    if otherwise < 2 * len(squeezed(to_bytes(ImageCodec(encoder, tuple(stages))))):
+    if otherwise < 2 * len(squeezed(image_to_bytes(ImageCodec(encoder, tuple(stages))))):
         return None
-    return fit_image_codec(encoder, encoder.encode(images), max(1, round(STEPS * effort)), seed, progress)
+    return fit_image_codec(encoder, encoder.encode(images), steps_at(effort), seed, progress)
+
+
+def steps_at(effort: float) -> int:
+    return max(1, round(STEPS * effort))
 
 
 def untrained(encoder: ImageEncoder, plan: Plan, seed: int) -> AnyOrderModel:

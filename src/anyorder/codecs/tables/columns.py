@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from ..coding import Integers
-from ..errors import FormatError
-from .blocks import squeezed
+from ...coding import Integers
+from ...errors import FormatError
+from ..blocks import squeezed
 from .formats import MOST, Format, Words, format_from_json
 
 ELSEWHERE, GAP, ODD = 0, 1, 2  # a number outside of all bins, no cell, and a cell that is not written like the others
 SPECIAL = 3  # symbols before the first bin
 BINS = 250
-FEW = 24  # so many symbols need no order
+FEW = 24  # so many symbols need no order; a part of the format
 
 
 class Coded(NamedTuple):
@@ -43,7 +43,9 @@ class Column:
 
     def __post_init__(self) -> None:
         for name, rising in {"values": self.values, "edges": self.edges, "levels": self.levels}.items():
-            if rising is not None and (rising.ndim != 1 or (np.diff(rising) <= 0).any() or (np.abs(rising) > 2 * MOST).any()):
+            if rising is not None and (
+                rising.ndim != 1 or (np.diff(rising) <= 0).any() or (rising < -2 * MOST).any() or (rising > 2 * MOST).any()
+            ):
                 raise FormatError(f"The {name} of a column do not rise.")
         if len(self.edges) < 2 or abs(self.start) >= MOST:
             raise FormatError("A column has no bins.")
@@ -93,19 +95,18 @@ class Column:
         return np.where((symbol == GAP) | (symbol == ODD), symbol, near)
 
     def to_json(self) -> dict[str, Any]:
-        """Rising numbers are written as their steps, which are small."""
+        """All but the values; rising numbers are written as their steps, which are small."""
         return {
             "format": self.format.to_json(),
             "change": self.change,
-            "values": None if self.values is None else steps(self.values),
             "edges": steps(self.edges),
             "levels": steps(self.levels),
             "start": self.start,
         }
 
     @classmethod
-    def from_json(cls, item: dict[str, Any]) -> "Column":
-        values = None if item["values"] is None else from_steps(item["values"])
+    def from_json(cls, item: dict[str, Any], values: Integers | None) -> "Column":
+        """`values` are not in the JSON: there may be many."""
         form = format_from_json(item["format"])
         edges, levels = from_steps(item["edges"]), from_steps(item["levels"])
         return cls(form, item["change"] is True, values, edges, levels, int(item["start"]))
@@ -142,7 +143,7 @@ def ways(form: Format, present: Integers, start: int, levels: Integers) -> Itera
         yield estimate(told, edges) + 0.02 * len(told) * change, Column(form, change, None, edges, own, start)
         if not isinstance(form, Words):
             places = np.append(first_of_bins(counts), len(values))
-            bits = estimate(np.searchsorted(values, told), places) + 8 * len(squeezed(packed(values)))
+            bits = estimate(np.searchsorted(values, told), places) + 8 * len(squeezed(planes(values)))
             yield bits + 0.02 * len(told) * change, Column(form, change, values, places, own, start)
 
 
@@ -167,9 +168,15 @@ def estimate(told: Integers, edges: Integers) -> float:
     return float((counts[used] * each).sum())
 
 
-def packed(values: Integers) -> bytes:
-    """Steps between values, byte by byte, so that the zeros lie together."""
-    return np.diff(values, prepend=0).view(np.uint8).reshape(-1, 8).T.tobytes()
+def planes(values: Integers) -> bytes:
+    """Steps between rising values: all first bytes, then all second bytes, and so on, so that the zeros lie together."""
+    return np.diff(values, prepend=0).astype("<i8").view(np.uint8).reshape(-1, 8).T.tobytes()
+
+
+def from_planes(content: bytes) -> Integers:
+    if len(content) % 8:
+        raise FormatError("The values of a column are no bytes of whole numbers.")
+    return np.cumsum(np.frombuffer(content, np.uint8).reshape(8, -1).T.copy().view("<i8")[:, 0].astype(np.int64))
 
 
 def quantiles(present: Integers) -> Integers:

@@ -1,6 +1,7 @@
 """Data frames as columns of text and back, with their types: what cannot be kept exactly is refused."""
 
 import json
+import struct
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -9,13 +10,13 @@ from typing import Any, NamedTuple, final
 import numpy as np
 import pandas as pd
 
-from ..coding import Integers
-from ..errors import FormatError, InputError
-from .table import Texts
+from ...coding import Integers
+from ...errors import FormatError, InputError
+from .codec import Texts, objects
 
 MISSING: dict[str, Any] = {"None": None, "nan": float("nan"), "NA": pd.NA, "NaT": pd.NaT}
 NULLABLE = {"boolean", "Float32", "Float64", *(f"{sign}Int{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
-USUAL_NAN = np.float64("nan").tobytes()
+USUAL_NAN = struct.pack("<d", float("nan"))
 Values = Any  # a numpy or pandas array
 
 
@@ -98,7 +99,7 @@ def small_index(index: pd.Index) -> dict[str, Any]:
 
 
 def index_from(item: dict[str, Any]) -> pd.Index:
-    strands = [Strand(k, np.array([*t, None], dtype=object)[:-1]) for k, t in zip(item["kinds"], item["texts"], strict=True)]
+    strands = [Strand(k, objects(t)) for k, t in zip(item["kinds"], item["texts"], strict=True)]
     return index_of(item, [array_of(s) for s in strands], int(item["rows"]))
 
 
@@ -174,10 +175,10 @@ def texts(values: Values, gaps: Values, write: Callable[[Any], str]) -> Texts:
     raw = np.ascontiguousarray(values)
     bits = raw.view(f"u{raw.itemsize}") if raw.dtype.kind == "f" and raw.itemsize <= 8 else raw
     if bits.dtype.kind not in "biu":
-        out = np.array([*map(write, raw), None], dtype=object)[:-1]
+        out = objects(map(write, raw))
     else:
         _, first, code = np.unique(bits, return_index=True, return_inverse=True)
-        out = np.array([*map(write, raw[first]), None], dtype=object)[:-1][code]
+        out = objects(map(write, raw[first]))[code]
     out[gaps] = None
     return out
 
@@ -186,7 +187,7 @@ def number_text(value: Any) -> str:
     """The shortest text that gives the same bits back."""
     if isinstance(value, np.floating):
         if np.isnan(value):
-            return "nan:" + value.tobytes().hex()
+            return "nan:" + value.astype(value.dtype.newbyteorder("<")).tobytes().hex()
         return repr(float(value)) if value.itemsize == 8 else str(value)
     return str(value)
 
@@ -199,7 +200,7 @@ def parsed(cells: Texts, dtype: np.dtype[Any], gap: Any) -> Values:
 
 def parsed_one(text: str, dtype: np.dtype[Any]) -> Any:
     if text.startswith("nan:"):
-        return np.frombuffer(bytes.fromhex(text[4:]), dtype)[0]
+        return np.frombuffer(bytes.fromhex(text[4:]), dtype.newbyteorder("<"))[0]
     if dtype.kind == "b":
         return {"True": True, "False": False}[text]
     return dtype.type(float(text)) if dtype.kind == "f" else dtype.type(int(text))
@@ -231,27 +232,24 @@ def text_strand(array: Values, name: str) -> Strand:
             found = missing(value)
             gaps.add(found)
             others = others or found is None
-    kind: dict[str, Any] = {"as": "text", "dtype": str(array.dtype) if array.dtype != np.dtype(object) else "object"}
+    kind: dict[str, Any] = {"as": "text"}
     if isinstance(array.dtype, pd.StringDtype):
         kind |= {"storage": array.dtype.storage, "missing": "NA" if array.dtype.na_value is pd.NA else "nan"}
-        return Strand(kind, np.array([v if isinstance(v, str) else None for v in array] + [None], dtype=object)[:-1])
-    if len(gaps) <= 1 and not others:
+    elif len(gaps) <= 1 and not others:
         kind["missing"] = next(iter(gaps), "None")
-        return Strand(kind, np.array([v if isinstance(v, str) else None for v in array] + [None], dtype=object)[:-1])
-    return Strand(kind | {"tagged": True}, np.array([tagged(v, name) for v in array] + [None], dtype=object)[:-1])
+    else:
+        return Strand(kind | {"tagged": True}, objects(tagged(v, name) for v in array))
+    return Strand(kind, objects(v if isinstance(v, str) else None for v in array))
 
 
 def text_array(kind: dict[str, Any], cells: Texts) -> Values:
     if kind.get("tagged"):
-        out = np.empty(len(cells), dtype=object)
-        for k, text in enumerate(cells):
-            out[k] = untagged(str(text))
-        return out
+        return objects(untagged(str(text)) for text in cells)
     gap = MISSING[kind["missing"]]
     if "storage" in kind:
         dtype = pd.StringDtype(kind["storage"], na_value=pd.NA if kind["missing"] == "NA" else np.nan)
         return pd.array([gap if text is None else text for text in cells], dtype=dtype)
-    return np.array([gap if text is None else text for text in cells] + [None], dtype=object)[:-1]
+    return objects(gap if text is None else text for text in cells)
 
 
 def missing(value: Any) -> str | None:
@@ -262,14 +260,14 @@ def missing(value: Any) -> str | None:
         return "NA"
     if value is pd.NaT:
         return "NaT"
-    return "nan" if type(value) is float and np.float64(value).tobytes() == USUAL_NAN else None
+    return "nan" if type(value) is float and struct.pack("<d", value) == USUAL_NAN else None
 
 
 WRITTEN: dict[type, tuple[str, Callable[[Any], str], Callable[[str], Any]]] = {
     str: ("s", str, str),
     bool: ("b", lambda v: str(int(v)), lambda t: bool(int(t))),
     int: ("i", str, int),
-    float: ("f", lambda v: np.float64(v).tobytes().hex(), lambda t: float(np.frombuffer(bytes.fromhex(t), np.float64)[0])),
+    float: ("f", lambda v: struct.pack("<d", v).hex(), lambda t: struct.unpack("<d", bytes.fromhex(t))[0]),
     bytes: ("y", bytes.hex, bytes.fromhex),
     Decimal: ("d", str, Decimal),
     datetime: ("t", datetime.isoformat, datetime.fromisoformat),

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import zstandard
 
-from ..errors import FormatError
-from .blocks import MODELLED, PLAIN, Content, squeezed
+from ...errors import FormatError
+from ..blocks import MODELLED, PLAIN, Content, squeezed
+from .codec import TableCodec, Texts
 from .columns import ODD
-from .table import TableCodec, Texts
 
 MOST_CELLS = 2**24  # of a block
 LENGTH = np.dtype("<u4")
@@ -18,13 +18,14 @@ LENGTH = np.dtype("<u4")
 
 def pack_table(codec: TableCodec | None, texts: Sequence[Texts]) -> Content:
     """Some rows of all columns; without a codec, or where it does not help, all of it is in the rest."""
-    plain = Content(PLAIN, {"raw": [len(part) for part in map(joined, texts)]}, b"", b"".join(map(joined, texts)))
+    parts = [joined(column) for column in texts]
+    plain = Content(PLAIN, {"raw": [len(part) for part in parts]}, b"", b"".join(parts))
     if codec is None or len(codec.columns) != len(texts) or not len(texts[0]):
         return plain
     cells = codec.read(texts)
     stream, spent = codec.encode(cells)
     odd = [joined(texts[place][cells.kind[:, k] == ODD]) for k, (place, _) in enumerate(codec.coded)]
-    raw = [joined(cells) for cells, column in zip(texts, codec.columns, strict=True) if column is None]
+    raw = [part for part, column in zip(parts, codec.columns, strict=True) if column is None]
     notes: dict[str, Any] = {"bits": [round(bits) for bits in spent], "raw": [len(part) for part in raw]}
     if any(len(part) for part in odd):
         notes["odd"] = [len(part) for part in odd]

@@ -8,14 +8,14 @@ from typing import Any, final
 import numpy as np
 import pandas as pd
 
-from ..errors import AnyOrderError, FormatError, InputError
-from ..training.description import BAD_CONTENT
-from .blocks import MOST_REST, PLAIN, Content
+from ...errors import AnyOrderError, FormatError, InputError
+from ...training.description import BAD_CONTENT
+from ..blocks import MOST_REST, PLAIN, Content
+from ..sources import Codec, Done, Source
+from .blocks import pack_table, unpack_table
+from .codec import TableCodec, Texts, objects
 from .frames import frame_of, frame_texts
-from .image_blocks import Pixels
-from .sources import Codec, Source
-from .table import TableCodec, Texts
-from .table_blocks import pack_table, unpack_table
+from .learning import fit_own_table_codec
 
 QUOTING: dict[int, Any] = {0: csv.QUOTE_MINIMAL, 1: csv.QUOTE_ALL}
 CELL = 16  # bytes that a cell takes while it is coded
@@ -44,8 +44,10 @@ class TableSource(Source):
         found = unpack_table(table_codec(codec), content, len(some), len(self.texts))
         return all(list(cells) == list(column[some.start : some.stop]) for cells, column in zip(found, self.texts, strict=True))
 
-    def images(self) -> Pixels | None:
-        return None
+    def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
+        return fit_own_table_codec(
+            self.names, self.texts, otherwise, effort, progress=lambda check: done(check.step, check.steps)
+        )
 
 
 @final
@@ -83,9 +85,6 @@ class BytesSource(Source):
     def same(self, codec: Codec | None, some: range, content: Content) -> bool:
         return content.rest == self.content
 
-    def images(self) -> Pixels | None:
-        return None
-
 
 def check_frame(frame: pd.DataFrame, back: pd.DataFrame) -> None:
     """Whether a frame comes back from text as it was."""
@@ -120,7 +119,7 @@ def csv_source(content: bytes) -> TableSource | BytesSource:
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         return BytesSource(content)
     newline = "\r\n" if first.endswith("\r") else "\n"
-    columns = [np.array([*(cell or None for cell in column), None], dtype=object)[:-1] for column in zip(*rows[1:], strict=True)]
+    columns = [objects(cell or None for cell in column) for column in zip(*rows[1:], strict=True)]
     form: dict[str, Any] = {"kind": "csv", "encoding": encoding, "delimiter": delimiter, "newline": newline, "header": rows[0]}
     for quoting in QUOTING:
         form |= {"quoting": quoting, "end": text.endswith(newline)}

@@ -3,23 +3,23 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 import pandas as pd
 import torch
 from torch import Generator
 
-from ..coding import Integers
-from ..errors import AnyOrderError, InputError
-from ..model import AnyOrderModel
-from ..networks import IntegerColumns
-from ..schema import Mask
-from ..training import Check, Recipe, fit
-from ..training.edges import Edges, EdgeSampler
-from .columns import GAP, ODD, Column, learn_column, remembers
+from ...coding import Integers
+from ...errors import AnyOrderError, InputError
+from ...model import AnyOrderModel
+from ...networks import IntegerColumns
+from ...schema import Mask
+from ...training import Check, Recipe, fit
+from ...training.edges import Edges, EdgeSampler
+from .codec import TableCodec, Texts, numbers_of, untrained
+from .columns import Column, learn_column, remembers
 from .formats import Words, learn_format
-from .table import TableCodec, Texts, numbers_of, untrained
 
 STEPS = 1500  # of training, at an effort of 1
 SMALLEST = 4096  # bytes that a codec takes at least
@@ -43,34 +43,32 @@ class KnownRows(EdgeSampler):
 def fit_table_codec(
     names: Sequence[str],
     texts: Sequence[Texts],
-    steps: int = STEPS,
+    effort: float = 1.0,
     seed: int = 0,
     progress: Callable[[Check], None] | None = None,
 ) -> TableCodec:
     """A codec for tables with such columns; columns of texts that hardly repeat are left to zstd."""
     if not texts or not len(texts[0]):
         raise InputError("There are no rows to learn a codec from.")
-    columns = [learned(cells) for cells in texts]
-    read = [numbers_of(column, cells) for column, cells in zip(columns, texts, strict=True) if column is not None]
-    if not read:
+    found = [learned(cells) for cells in texts]
+    some = [each for each in found if each is not None]
+    if not some:
         raise InputError("No column of the table can be coded: their cells are texts that hardly repeat.")
-    some = [column for column in columns if column is not None]
-    befores = [before_of(column, *cells) for column, cells in zip(some, read, strict=True)]
-    symbols = [c.coded(number, kind, before).symbol for c, (number, kind), before in zip(some, read, befores, strict=True)]
-    levels = [c.level(number, symbol) for c, (number, _), symbol in zip(some, read, symbols, strict=True)]
-    told = tuple(k for k, level in enumerate(levels) if remembers(level))
-    model = untrained(some, told, next(width for rows, width in WIDTHS.items() if len(texts[0]) >= rows), seed)
-    start_from(model, symbols)
-    x = torch.from_numpy(np.stack(symbols, axis=1)).float()
-    changing = [k for k, column in enumerate(some) if column.change]
-    previous = [np.concatenate([[-1], levels[k][:-1]]) for k in told]
-    context = torch.from_numpy(np.stack([*previous, *(levels[k] for k in changing)], axis=1)) if told or changing else None
-    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe_for(len(x), steps, seed), context, progress)
+    columns = [each.column for each in some]
+    told = tuple(k for k, each in enumerate(some) if remembers(each.level))
+    model = untrained(columns, told, next(width for rows, width in WIDTHS.items() if len(texts[0]) >= rows), seed)
+    start_from(model, [each.symbol for each in some])
+    x = torch.from_numpy(np.stack([each.symbol for each in some], axis=1)).float()
+    previous = [np.concatenate([[-1], some[k].level[:-1]]) for k in told]
+    seen = [*previous, *(each.level for each in some if each.column.change)]
+    context = torch.from_numpy(np.stack(seen, axis=1)) if seen else None
+    recipe = recipe_for(len(x), max(1, round(STEPS * effort)), seed)
+    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, progress)
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     assert isinstance(fitted.model.network, IntegerColumns)
     frozen = AnyOrderModel(model.schema, model.heads, fitted.model.network.freeze()).eval()
-    return TableCodec(tuple(names), tuple(columns), told, frozen)
+    return TableCodec(tuple(names), tuple(None if each is None else each.column for each in found), told, frozen)
 
 
 def fit_own_table_codec(
@@ -85,22 +83,33 @@ def fit_own_table_codec(
     if otherwise < 2 * SMALLEST:
         return None
     try:
-        return fit_table_codec(names, texts, max(1, round(STEPS * effort)), seed, progress)
+        return fit_table_codec(names, texts, effort, seed, progress)
     except AnyOrderError:  # nothing to learn from: it must do without
         return None
 
 
-def learned(texts: Texts) -> Column | None:
-    """How a column is coded, if that is shorter than zstd's answer."""
+class Learned(NamedTuple):
+    """A column, and the symbols and levels of its cells."""
+
+    column: Column
+    symbol: Integers
+    level: Integers
+
+
+def learned(texts: Texts) -> Learned | None:
+    """How a column is coded, unless it is text that hardly repeats."""
     code, different = pd.factorize(texts)
     if not len(different):
         return None
     form = learn_format(list(different), np.bincount(code[code >= 0]))
     if isinstance(form, Words) and 2 * len(form.words) > len(texts) > 2:
         return None
-    number, known = form.numbers(list(different))
-    kind = np.append(np.where(known == 1, 0, ODD), GAP)[code]
-    return learn_column(form, np.append(number, 0)[code], kind)
+    number, kind = numbers_of(form, texts)
+    column = learn_column(form, number, kind)
+    if column is None:
+        return None
+    symbol = column.coded(number, kind, before_of(column, number, kind)).symbol
+    return Learned(column, symbol, column.level(number, symbol))
 
 
 def before_of(column: Column, number: Integers, kind: Integers) -> Integers:

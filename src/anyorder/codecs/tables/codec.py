@@ -5,7 +5,7 @@ row, and the network is told the row before. Cells are texts, None where there i
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,21 +15,22 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..coding import Coder, Decoder, Encoder, Integers
-from ..conditionals import Part
-from ..errors import FormatError
-from ..heads import Categorical
-from ..inference import walk
-from ..model import AnyOrderModel
-from ..networks import IntegerColumns, exactly
-from ..schema import Category, Ordinal, Schema, Variable
-from ..subsets import CanonicalOrder, Question
+from ...coding import Coder, Decoder, Encoder, Integers
+from ...conditionals import Part
+from ...errors import FormatError
+from ...heads import Categorical
+from ...inference import walk
+from ...model import AnyOrderModel
+from ...networks import IntegerColumns, exactly
+from ...schema import Category, Ordinal, Schema, Variable
+from ...subsets import CanonicalOrder, Question
+from ..laws import coded
 from .columns import ELSEWHERE, GAP, ODD, SPECIAL, Coded, Column
-from .laws import coded
+from .formats import Format
 
 Texts = NDArray[np.object_]  # of str, or None for a gap
-LANE = 256  # at most so many rows follow each other
-TOGETHER = 512  # rows at a time where none follows another
+LANE = 256  # at most so many rows follow each other; a part of the format, as `lanes` is
+TOGETHER = 512  # rows at a time where none follows another; a part of the format
 
 
 @final
@@ -62,7 +63,7 @@ class TableCodec:
 
     def read(self, texts: Sequence[Texts]) -> Cells:
         """Texts of all columns as numbers of the coded ones."""
-        read = [numbers_of(column, texts[place]) for place, column in self.coded]
+        read = [numbers_of(column.format, texts[place]) for place, column in self.coded]
         return Cells(np.stack([number for number, _ in read], axis=1), np.stack([kind for _, kind in read], axis=1))
 
     def written(self, cells: Cells, odd: Sequence[Sequence[str]]) -> list[Texts]:
@@ -135,6 +136,15 @@ def untrained(columns: Sequence[Column], told: Sequence[int], width: int, seed: 
     return AnyOrderModel(schema, [Categorical(c.symbols) for c in columns], network)
 
 
+def objects(values: Iterable[Any]) -> NDArray[np.object_]:
+    """An array of what it is given, one cell for each, whatever that is."""
+    cells = list(values)
+    out = np.empty(len(cells), dtype=object)
+    for k, cell in enumerate(cells):
+        out[k] = cell
+    return out
+
+
 def placed(coder: Coder, column: Column, wanted: Coded, number: Integers, before: Integers) -> Integers:
     """The number of every cell: its place in its bin, or all of it if it is elsewhere; 0 where there is none."""
     out = np.zeros_like(number)
@@ -178,10 +188,10 @@ def turns(rows: int, follows: bool) -> Iterator[Integers]:
 # Texts
 
 
-def numbers_of(column: Column, texts: Texts) -> tuple[Integers, Integers]:
+def numbers_of(form: Format, texts: Texts) -> tuple[Integers, Integers]:
     """Numbers and kinds of cells."""
     code, different = pd.factorize(texts)  # None is -1
-    number, known = column.format.numbers(list(different))
+    number, known = form.numbers(list(different))
     number, known = np.append(number, 0), np.append(np.where(known == 1, 0, ODD), GAP)
     return number[code], known[code]
 
@@ -189,12 +199,11 @@ def numbers_of(column: Column, texts: Texts) -> tuple[Integers, Integers]:
 def texts_of(column: Column, number: Integers, kind: Integers, odd: Sequence[str]) -> Texts:
     """Numbers written out, gaps left, odd cells filled in."""
     different, code = np.unique(number, return_inverse=True)
-    written = np.array([column.format.text(int(n)) for n in different] + [None], dtype=object)[:-1]
-    out: Texts = written[code]
+    out: Texts = objects(column.format.text(int(n)) for n in different)[code]
     if any(text is None for text in out[kind == 0]):
         raise FormatError("A block holds a number that its column cannot write.")
     out[kind == GAP] = None
     if int((kind == ODD).sum()) != len(odd):
         raise FormatError(f"A block has {int((kind == ODD).sum())} odd cells in a column, but texts for {len(odd)}.")
-    out[kind == ODD] = np.array([*odd, None], dtype=object)[:-1]
+    out[kind == ODD] = objects(odd)
     return out

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from ..data import ImageEncoder
-from ..errors import FormatError, InputError
-from ..schema import Values
-from .blocks import MODELLED, PLAIN, Content, squeezed
+from ...data import ImageEncoder
+from ...errors import FormatError, InputError
+from ...schema import Values
+from ..blocks import MODELLED, PLAIN, Content, squeezed
 from .pyramid import ImageCodec
 
 Pixels = NDArray[Any]

@@ -10,17 +10,17 @@ from typing import Any, final
 import numpy as np
 import torch
 
-from ..coding import Coder, Decoder, Encoder
-from ..conditionals import Part
-from ..data import ImageEncoder
-from ..errors import FormatError
-from ..inference import walk
-from ..model import AnyOrderModel
-from ..networks import exactly
-from ..schema import Values
-from ..subsets import CanonicalOrder, Planned, Quadratic, Question
-from ..subsets.pictures import Region
-from .laws import coded
+from ...coding import Coder, Decoder, Encoder
+from ...conditionals import Part
+from ...data import ImageEncoder
+from ...errors import FormatError
+from ...inference import walk
+from ...model import AnyOrderModel
+from ...networks import exactly
+from ...schema import Values
+from ...subsets import CanonicalOrder, Planned, Quadratic, Question
+from ...subsets.pictures import Region
+from ..laws import coded
 
 COARSEST = 7  # the first lattice has no side below this, if the image has not
 FIRST_CALLS = 12  # network calls for the first lattice

@@ -9,8 +9,8 @@ from typing import Any, ClassVar, final
 
 import numpy as np
 
-from ..coding import Integers
-from ..errors import FormatError
+from ...coding import Integers
+from ...errors import FormatError
 
 NUMBER = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.([0-9]+))?", re.ASCII)
 MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:([ T])[0-9]{2}:[0-9]{2}:[0-9]{2})?", re.ASCII)

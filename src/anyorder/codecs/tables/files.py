@@ -1,24 +1,20 @@
 """A codec of tables as bytes: how columns are written, whole numbers of the network, and what it must answer."""
 
-import hashlib
 import json
-import zlib
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from ..coding import Integers
-from ..errors import FormatError
-from ..model import AnyOrderModel
-from ..networks import IntegerColumns, exactly
-from ..schema import levels_of
-from ..training.description import describe, rebuild_network
-from .columns import Column
-from .table import TableCodec, untrained
+from ...errors import FormatError
+from ...model import AnyOrderModel
+from ...networks import IntegerColumns
+from ...training.description import describe, rebuild_network
+from ..proofs import answers, check_answers, digest_of
+from .codec import TableCodec, untrained
+from .columns import Column, from_planes, planes
 
 FORMAT = 1
 KIND = "table codec"
@@ -26,20 +22,20 @@ KIND = "table codec"
 
 def table_to_bytes(codec: TableCodec) -> bytes:
     """The same bytes for the same codec. The values of columns are tensors of bytes: their zeros lie together."""
-    columns = [None if column is None else {**column.to_json(), "values": column.values is not None} for column in codec.columns]
+    columns = [None if column is None else column.to_json() for column in codec.columns]
     about = {
         "format": FORMAT,
         "kind": KIND,
         "names": list(codec.names),
         "columns": columns,
         "told": list(codec.told),
-        "answers": table_answers(codec.model),
+        "answers": answers(codec.model),
         "network": {"kind": codec.model.network.kind, **codec.model.network.sizes},
     }
     tensors = {f"model.{name}": tensor for name, tensor in codec.model.state_dict().items()}
     for place, column in enumerate(codec.columns):
         if column is not None and column.values is not None:
-            tensors[f"values.{place}"] = planes(column.values)
+            tensors[f"values.{place}"] = torch.frombuffer(bytearray(planes(column.values)), dtype=torch.uint8)
     return save(tensors, {"anyorder": json.dumps(about, separators=(",", ":"))})
 
 
@@ -54,20 +50,12 @@ def table_from_bytes(about: dict[str, Any], tensors: dict[str, Tensor], name: st
         raise FormatError(f"{name} contradicts itself: it does not describe its columns.")
     own = {key.removeprefix("model."): tensor for key, tensor in tensors.items() if key.startswith("model.")}
     codec = TableCodec(names, tuple(columns), told, rebuilt_model(name, some, told, about["network"], own))
-    if table_answers(codec.model) != about["answers"]:
-        raise FormatError(
-            f"{name} gives other answers here than where it was made: it is damaged, or this machine's arithmetic is not exact."
-        )
+    check_answers(name, codec.model, about["answers"])
     return codec
 
 
 def read_column(item: dict[str, Any] | None, values: Tensor | None) -> Column | None:
-    if item is None:
-        return None
-    if (item["values"] is True) != (values is not None):
-        raise FormatError("A column contradicts itself: its values are missing.")
-    steps = None if values is None else np.diff(from_planes(values), prepend=0).tolist()
-    return Column.from_json({**item, "values": steps})
+    return None if item is None else Column.from_json(item, None if values is None else from_planes(bytes(values.numpy())))
 
 
 def rebuilt_model(
@@ -83,37 +71,12 @@ def rebuilt_model(
     return model
 
 
-def planes(values: Integers) -> Tensor:
-    """Steps between rising values, all first bytes, then all second bytes, and so on."""
-    steps = np.diff(values, prepend=0).astype("<i8")
-    return torch.from_numpy(steps.view(np.uint8).reshape(-1, 8).T.copy())
-
-
-def from_planes(tensor: Tensor) -> Integers:
-    if tensor.dtype != torch.uint8 or tensor.ndim != 2 or tensor.shape[0] != 8:
-        raise FormatError("The values of a column are no bytes of whole numbers.")
-    return np.cumsum(tensor.numpy().T.copy().view("<i8")[:, 0].astype(np.int64))
-
-
-def table_answers(model: AnyOrderModel) -> int:
-    """The checksum of what the network says about three made-up rows."""
-    row, place = torch.arange(3)[:, None], torch.arange(len(model.schema))
-    x = ((7919 * place + 104729 * row) % torch.tensor([levels_of(v.domain) for v in model.schema])).float()
-    sizes = torch.tensor(model.network.sizes["context"], dtype=torch.long)
-    context = (7919 * torch.arange(len(sizes)) + 104729 * row) % sizes if len(sizes) else None
-    with exactly():
-        said = model.network(x, torch.ones_like(x, dtype=torch.bool), context)
-    return zlib.crc32((said * 1024).to(torch.int32).numpy().tobytes())
-
-
 def table_fingerprint(codec: TableCodec) -> str:
     """Of all that decoding depends on."""
-    digest = hashlib.sha256()
-    told: list[Any] = [None if column is None else sorted(column.to_json().items()) for column in codec.columns]
+    columns = [None if c is None else [sorted(c.to_json().items()), written_values(c).hex()] for c in codec.columns]
     sizes = codec.model.network.sizes
-    told.append([codec.told, [sizes[key] for key in ("width", "context", "after")]])
-    for name, tensor in sorted(codec.model.state_dict().items()):
-        told.append([name, str(tensor.dtype), tensor.shape])
-        digest.update(tensor.contiguous().numpy().tobytes())
-    digest.update(json.dumps(told).encode())
-    return digest.hexdigest()[:32]
+    return digest_of([columns, codec.told], [(codec.model, [[sizes[key] for key in ("width", "context", "after")]])])
+
+
+def written_values(column: Column) -> bytes:
+    return b"" if column.values is None else planes(column.values)
