@@ -155,18 +155,48 @@ def test_some_rows_are_read_without_the_others():
     pd.testing.assert_frame_equal(back, frame.iloc[30:50], check_freq=False)
 
 
-def test_damage_costs_the_rows_of_its_block():
-    frame = some_frame(60, seed=5)
-    whole = archived(FrameSource(frame), some_table_codec(), per_block=20)
-    places, rng = Archive(whole).places, np.random.default_rng(0)
-    for _ in range(8):
+@pytest.fixture(scope="module")
+def damageable():
+    """A table, its archive in three blocks, and how to open such an archive with the model it was made with.
+
+    Its rows have nothing to do with each other, so they are decoded together.
+    """
+    frame, file = some_frame(60, seed=5)[["town", "price", "note", "odd"]], io.BytesIO()
+    source = FrameSource(frame)
+    codec = fit_table_codec(source.names, source.texts, effort=0.03)
+    assert not codec.told
+    compress(Keeper(codec), source, file, per_block=20)
+    return frame, file.getvalue(), lambda content: OpenArchive(Archive(content), lambda about: codec)
+
+
+def test_flipped_bits_cost_at_most_the_rows_of_their_block(damageable):
+    frame, whole, open_again = damageable
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(whole), 500):
         damaged = bytearray(whole)
-        at = int(rng.integers(places[1], places[3]))
-        damaged[at] ^= 1 << int(rng.integers(8))
-        back, lost = decompress_table(opened(bytes(damaged)))
-        rows = sorted(row for one in lost for row in one.items)
-        assert rows in (list(range(20)), list(range(20, 40)))
+        damaged[place] ^= 1 << int(rng.integers(8))
+        archive = open_again(bytes(damaged))
+        back, lost = decompress_table(archive)
+        assert lost or archive.archive.damage
+        rows = [row for one in lost for row in one.items]
+        assert rows in ([], list(range(20)), list(range(20, 40)), list(range(40, 60)))
         pd.testing.assert_frame_equal(back, frame.drop(index=rows), check_freq=False)
+
+
+def test_truncation_costs_the_rows_that_are_cut_off(damageable):
+    frame, whole, open_again = damageable
+    blocks = [*Archive(whole).places.values(), len(whole)]
+    for place in np.random.default_rng(0).integers(0, len(whole), 100):
+        try:
+            archive = open_again(whole[:place])
+        except (FormatError, InputError):
+            assert place < blocks[1]
+            continue
+        back, lost = decompress_table(archive)
+        assert lost or archive.archive.damage
+        cut = [row for one in lost for row in one.items]
+        assert all(place < blocks[row // 20 + 1] for row in cut)
+        pd.testing.assert_frame_equal(back, frame.drop(index=cut), check_freq=False)
 
 
 def test_damage_of_a_frame_with_evenly_spaced_times():
