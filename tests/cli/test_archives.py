@@ -114,7 +114,10 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
         assert result.exit_code == 1, arguments
         assert text in result.stderr, result.stderr
     assert not (tmp_path / "x").exists()
-    assert "name it with --model" in run("inspect", archive).stdout
+    result = run("inspect", archive)
+    assert result.exit_code == 0
+    assert "images in" in result.stdout
+    assert "name it with --model" in result.stdout
 
 
 # Tables

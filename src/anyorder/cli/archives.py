@@ -1,19 +1,15 @@
 """What the commands do with archives: compress, decompress, inspect; as files and plain documents."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..codecs import (
     ArraySource,
+    ClosedArchive,
     Codec,
-    Done,
     FolderSource,
     FrameSource,
     ImageCodec,
@@ -34,6 +30,7 @@ from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
 from .files import check_place, read_bytes, suffix_of, untouched_parquet, write_content, write_table
+from .printing import bar
 
 Document = dict[str, Any]
 
@@ -163,15 +160,16 @@ def write_array(array: NDArray[Any], output: Path) -> None:
 
 
 def inspect(archive: Path, model: Path | None = None) -> Document:
-    """What is inside, how small it is, and whether it is whole; without its model only what the frame tells."""
+    """What is inside, how small it is, and whether it is whole; without its model not what each column costs."""
     file = Archive(archive)
+    images, codec, missing = ClosedArchive(file), None, ""
     try:
-        images = opened(archive, model)
+        codec = opened(archive, model).codec
     except (AnyOrderError, OSError) as error:
-        return {"about": file.about, "bytes": file.size, "damage": [list(one) for one in file.damage], "unreadable": str(error)}
+        missing = str(error)
     blocks = [content for _, content in images.contents()]
     whole = [content for content in blocks if not isinstance(content, Lost)]
-    document = {
+    document: Document = {
         "form": images.form,
         images.items: images.count,
         "per_block": images.per_block,
@@ -181,11 +179,12 @@ def inspect(archive: Path, model: Path | None = None) -> Document:
         "blocks": len(blocks),
         "modelled_blocks": sum(content.method == MODELLED for content in whole),
         "damage": [list(one) for one in file.damage] + [described(images, one) for one in blocks if isinstance(one, Lost)],
+        **({"model_missing": missing} if missing else {}),
     }
-    if isinstance(images.codec, TableCodec):
-        document["columns"] = column_bytes(images.codec, whole)
-    if isinstance(images.codec, ImageCodec) and images.count:
-        pixels = images.codec.encoder
+    if isinstance(codec, TableCodec):
+        document["columns"] = column_bytes(codec, whole)
+    if isinstance(codec, ImageCodec) and images.count:
+        pixels = codec.encoder
         document["bits_per_dimension"] = 8 * file.size / images.count / (pixels.height * pixels.width * pixels.channels)
     return document
 
@@ -201,13 +200,5 @@ def column_bytes(codec: TableCodec, blocks: list[Content]) -> dict[str, float]:
     return dict(zip(names, spent.tolist(), strict=True))
 
 
-def described(archive: OpenArchive, lost: Lost) -> str:
+def described(archive: ClosedArchive, lost: Lost) -> str:
     return f"{archive.items} {lost.items.start} to {lost.items.stop - 1} are lost: {lost.why}"
-
-
-@contextmanager
-def bar(doing: str, total: int) -> Iterator[Done]:
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(doing, total=total)
-        yield lambda done, of: progress.update(task, completed=done, total=of)

@@ -3,13 +3,12 @@
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from torch import Tensor
 
 from ..data.image import grid, read_folder, read_image, write_film, write_image
@@ -19,6 +18,7 @@ from ..images import IMAGES_PER_CALL
 from ..subsets.pictures import HALVES, half
 from ..training import progress_bar
 from .models import describe_images
+from .printing import bar
 
 Document = dict[str, Any]
 Marks = NDArray[np.bool_]
@@ -137,10 +137,9 @@ def calls_shown(model: AnyOrder, images: int, pixels: int, steps: int | None) ->
     network, encoder = model.image_model_.model.network, model.image_model_.encoder
     values = pixels * len(encoder) // (encoder.height * encoder.width)
     calls = -(-images // IMAGES_PER_CALL) * (values if steps is None else min(steps, values))
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing", total=calls)
-        hook = network.register_forward_hook(lambda *_: bar.advance(task))
+    made = count(1)
+    with bar("drawing", calls) as done:
+        hook = network.register_forward_hook(lambda *_: done(next(made), calls))
         try:
             yield
         finally:

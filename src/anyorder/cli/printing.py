@@ -3,11 +3,13 @@
 import json
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from .drawing import Bar, bytes_text, draw, number_text, percent, probability_text, seconds_text, shorten
@@ -226,18 +228,17 @@ def expected_text(cell: Document) -> str:
 def show_archive(document: Document) -> None:
     """What is in an archive, and whether it is whole."""
     out, size = Printer(), document["bytes"]
-    if "unreadable" in document:
-        out.line(f"{size:,} bytes; what is inside cannot be read: {document['unreadable']}")
-    else:
-        inside = f", {document['model_bytes']:,} of them a model of what is inside" if document["model_bytes"] else ""
-        out.line(f"{counted(document)} in {size:,} bytes{inside}")
-        if "original_bytes" in document:
-            out.line(f"the files had {document['original_bytes']:,} bytes: {document['original_bytes'] / size:.2f} times as many")
-        if "bits_per_dimension" in document:
-            out.line(f"{document['bits_per_dimension']:.3f} bits a value")
-        name = (document["model"] or {}).get("name")
-        by = f"the model{f' {name}' if name else ''}"
-        out.line(f"{document['modelled_blocks']} of {document['blocks']} blocks are coded by {by}, the others by zstd")
+    inside = f", {document['model_bytes']:,} of them a model of what is inside" if document["model_bytes"] else ""
+    out.line(f"{counted(document)} in {size:,} bytes{inside}")
+    if "original_bytes" in document:
+        out.line(f"the files had {document['original_bytes']:,} bytes: {document['original_bytes'] / size:.2f} times as many")
+    if "bits_per_dimension" in document:
+        out.line(f"{document['bits_per_dimension']:.3f} bits a value")
+    name = (document["model"] or {}).get("name")
+    by = f"the model{f' {name}' if name else ''}"
+    out.line(f"{document['modelled_blocks']} of {document['blocks']} blocks are coded by {by}, the others by zstd")
+    if "model_missing" in document:
+        out.line(f"Without its model no more can be told: {document['model_missing']}")
     for name, taken in document.get("columns", {}).items():
         out.line(f"{taken:12,.0f} bytes  {name}")
     for damage in document["damage"]:
@@ -247,3 +248,12 @@ def show_archive(document: Document) -> None:
 def counted(document: Document) -> str:
     """How many images or rows there are."""
     return next(f"{document[items]:,} {items}" for items in ("images", "rows") if items in document)
+
+
+@contextmanager
+def bar(doing: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """On standard error, from (how many are done, of how many)."""
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)

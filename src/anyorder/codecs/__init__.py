@@ -1,6 +1,6 @@
 """Lossless codecs: models of whole numbers that code images and tables, and the archives they write."""
 
-from .archives import Keeper, Lost, OpenArchive, compress
+from .archives import ClosedArchive, Keeper, Lost, OpenArchive, compress
 from .files import from_bytes, load_codec, save_codec, to_bytes
 from .images.learning import fit_image_codec
 from .images.pyramid import ImageCodec, Plan, Stage
@@ -15,6 +15,7 @@ from .tables.sources import BytesSource, FrameSource, TableSource, csv_source
 __all__ = [
     "ArraySource",
     "BytesSource",
+    "ClosedArchive",
     "Codec",
     "Done",
     "FolderSource",

@@ -91,11 +91,10 @@ def spans(count: int, per_block: int) -> Iterator[range]:
 # Reading
 
 
-@final
-class OpenArchive:
-    """An archive, opened with the model it was made with."""
+class ClosedArchive:
+    """What can be known of an archive without its model: how many items there are, and what lies in each block."""
 
-    def __init__(self, archive: Archive, find: Find | None = None) -> None:
+    def __init__(self, archive: Archive) -> None:
         self.archive = archive
         try:
             about = archive.about
@@ -112,12 +111,38 @@ class OpenArchive:
         if self.count < 0 or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
             raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} items, {self.per_block} in each.")
         self.there = min(self.count, self.per_block * (len(archive) - self.skip))  # items whose blocks are there, damaged or not
-        self.codec = self._codec(find)
 
     @property
     def items(self) -> str:
         """What is counted."""
         return "images" if self.what == "images" else "rows"
+
+    def contents(self, wanted: range | None = None) -> Iterator[tuple[range, Content | Lost]]:
+        """Block by block: which items it holds, and what is in it or why that is lost; only blocks with wanted items."""
+        asked = range(self.count) if wanted is None else wanted
+        for number, some in enumerate(spans(self.there, self.per_block)):
+            if max(some.start, asked.start) < min(some.stop, asked.stop):
+                yield some, self._content(number, some)
+        if max(self.there, asked.start) < min(self.count, asked.stop):
+            yield range(self.there, self.count), Lost(-1, range(self.there, self.count), "the archive ends before them")
+
+    def _content(self, number: int, some: range) -> Content | Lost:
+        block = self.archive.block(number + self.skip)
+        if block.content is None:
+            return Lost(number, some, block.damage)
+        try:
+            return unpack(block.content)
+        except FormatError as error:
+            return Lost(number, some, str(error))
+
+
+@final
+class OpenArchive(ClosedArchive):
+    """An archive with the model it was made with."""
+
+    def __init__(self, archive: Archive, find: Find | None = None) -> None:
+        super().__init__(archive)
+        self.codec = self._codec(find)
 
     def _codec(self, find: Find | None) -> Codec | None:
         if self.model is None:
@@ -139,21 +164,3 @@ class OpenArchive:
                 "Name the model it was made with."
             )
         return codec
-
-    def contents(self, wanted: range | None = None) -> Iterator[tuple[range, Content | Lost]]:
-        """Block by block: which items it holds, and what is in it or why that is lost; only blocks with wanted items."""
-        asked = range(self.count) if wanted is None else wanted
-        for number, some in enumerate(spans(self.there, self.per_block)):
-            if max(some.start, asked.start) < min(some.stop, asked.stop):
-                yield some, self._content(number, some)
-        if max(self.there, asked.start) < min(self.count, asked.stop):
-            yield range(self.there, self.count), Lost(-1, range(self.there, self.count), "the archive ends before them")
-
-    def _content(self, number: int, some: range) -> Content | Lost:
-        block = self.archive.block(number + self.skip)
-        if block.content is None:
-            return Lost(number, some, block.damage)
-        try:
-            return unpack(block.content)
-        except FormatError as error:
-            return Lost(number, some, str(error))
