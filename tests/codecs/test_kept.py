@@ -42,6 +42,7 @@ SHIPPED = ("digits", "mnist", "fashion-mnist")
 KEPT = {
     "digits": "994da9ddcdf8466c",
     "mnist": "fe81efeaff907dc9",
+    "fashion-mnist": "c20e6df2b2636779",
     "grey": "1001a7628ebda514",
     "colours": "650878753fac6ce0",
     "csv": "cec2d75bd5da9739",
