@@ -34,11 +34,12 @@ def test_what_is_known_is_not_asked_for(model, run):
 
 
 def test_something_else_may_be_typed_and_mistakes_are_explained(model, prices, run):
-    typed = "nonsense\nzip=3a\nincome=3\nq\n"
+    typed = "nonsense\nzip=3a\nincome=3\nage=3..5\nq\n"
     result = run("ask-next", model, "--target", "income", "--costs", prices, input=typed)
-    assert "is no value of column" in result.stdout or "expected a number" in result.stdout
+    assert "nonsense is no value of column 'city'" in result.stdout
     assert "income given zip=3a" in result.stdout
-    assert "other than the target 'income'" in result.stdout
+    assert "'income' is the target" in result.stdout
+    assert "such as age=VALUE" in result.stdout
     assert "Stopped.\n1 values known, 1 spent." in result.stdout
 
 

@@ -209,8 +209,10 @@ def measure(visit: Visit, name: str, read: Callable[[str], str], out: Printer) -
 def measured_else(visit: Visit, part: Part) -> None:
     """Something else than what was proposed: it counts with its own price, if it has one."""
     column = find_column(visit.model.encoder_, part.name)
-    if part.name == visit.target or not isinstance(part.wanted, Is):
-        raise InputError(f"Expected one value of a column other than the target {visit.target!r}, such as {part.name}=VALUE.")
+    if part.name == visit.target:
+        raise InputError(f"{part.name!r} is the target: type the value of another column, or q to stop.")
+    if not isinstance(part.wanted, Is):
+        raise InputError(f"Expected one value that was measured, such as {part.name}=VALUE.")
     prices = dict(zip(visit.open().names, visit.open().costs, strict=True))
     visit.known[part.name] = one_value(column, part.wanted.text)
     visit.spent += prices.get(part.name, 0.0)

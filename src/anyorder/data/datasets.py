@@ -9,6 +9,7 @@ import hashlib
 import tarfile
 import zipfile
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, final
@@ -55,12 +56,7 @@ def mnist() -> ImageSet:
         "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
         "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
     )
-    if (kept := found(["mnist.npz"], everywhere("mnist"))) is not None:
-        return from_npz("mnist", kept[0])
-    remotes = [
-        Remote(f"https://storage.googleapis.com/cvdf-datasets/mnist/{name}", sha) for name, sha in zip(IDX, sums, strict=True)
-    ]
-    return from_idx("mnist", found(IDX, folders("mnist")) or [fetched(remote, "mnist") for remote in remotes])
+    return idx_files("mnist", "https://storage.googleapis.com/cvdf-datasets/mnist/", sums, folders("mnist"))
 
 
 def static_mnist() -> ImageSet:
@@ -97,12 +93,8 @@ def fashion_mnist() -> ImageSet:
         "346e55b948d973a97e58d2351dde16a484bd415d4595297633bb08f03db6a073",
         "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
     )
-    if (kept := found(["fashion_mnist.npz"], everywhere("fashion-mnist"))) is not None:
-        return from_npz("fashion-mnist", kept[0])
     url = "http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/"
-    remotes = [Remote(url + name, sha) for name, sha in zip(IDX, sums, strict=True)]
-    paths = found(IDX, [*folders("fashion-mnist"), DEBIAN]) or [fetched(remote, "fashion-mnist") for remote in remotes]
-    return from_idx("fashion-mnist", paths)
+    return idx_files("fashion-mnist", url, sums, [*folders("fashion-mnist"), DEBIAN])
 
 
 def cifar10() -> ImageSet:
@@ -141,6 +133,14 @@ def celeba_hq64() -> ImageSet:
 
 
 # Readers of single files
+
+
+def idx_files(name: str, url: str, sums: Sequence[str], places: Sequence[Path]) -> ImageSet:
+    """A set in MNIST's four files, or in one .npz file."""
+    if (kept := found([f"{name.replace('-', '_')}.npz"], everywhere(name))) is not None:
+        return from_npz(name, kept[0])
+    remotes = [Remote(url + file, sha) for file, sha in zip(IDX, sums, strict=True)]
+    return from_idx(name, found(IDX, places) or [fetched(remote, name) for remote in remotes])
 
 
 def everywhere(part: str) -> list[Path]:
