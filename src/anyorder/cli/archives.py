@@ -1,5 +1,6 @@
 """What the commands do with archives: compress, decompress, inspect; as files and plain documents."""
 
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from ..codecs import (
     ArraySource,
     ClosedArchive,
     Codec,
+    Done,
     FolderSource,
     FrameSource,
     ImageCodec,
@@ -30,7 +32,7 @@ from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
 from .files import check_place, read_bytes, suffix_of, untouched_parquet, write_content, write_table
-from .printing import bar
+from .progress import bar, calls_shown
 
 Document = dict[str, Any]
 
@@ -56,10 +58,17 @@ def compress_path(path: Path, output: Path, model: Path | None, effort: float, w
 
 def write(keeper: Keeper, source: Source, output: Path, written: Written) -> None:
     def into(beside: str) -> None:
-        with open(beside, "wb") as file, bar("compressing", source.count) as done:
+        with open(beside, "wb") as file, compressing(keeper, source, written) as done:
             compress(keeper, source, file, written.per_block, written.verify, done)
 
     write_whole(output, into)
+
+
+def compressing(keeper: Keeper, source: Source, written: Written) -> AbstractContextManager[Done | None]:
+    """A bar for blocks, or for what goes on in them if they are large."""
+    if not isinstance(keeper.codec, TableCodec):
+        return bar("compressing", source.count)
+    return coding("compressing", keeper.codec, source.count, written.per_block or source.per_block, 2 if written.verify else 1)
 
 
 def write_with_own_model(source: Source, output: Path, effort: float, written: Written) -> None:
@@ -131,7 +140,8 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
         if output.suffix.lower() != ".npy":
             raise InputError(f"{archive.name} holds an array: name a .npy file, not {str(output)!r}.")
         check_place(output, archive)
-        array, lost = decompress_array(images)
+        with bar("decompressing", images.count) as done:
+            array, lost = decompress_array(images, done=done)
         write_array(array, output)
     return {"output": str(output), images.items: images.count, "lost": [described(images, one) for one in lost]}
 
@@ -143,12 +153,21 @@ def write_table_of(opened: OpenArchive, archive: Path, output: Path) -> list[Los
     if frame != (suffix_of(output) == ".parquet"):
         wanted = "a table with types: name a .parquet file" if frame else "a file of values: name a .csv or .tsv file"
         raise InputError(f"{archive.name} holds {wanted}, not {str(output)!r}.")
-    found, lost = decompress_table(opened)
+    with coding("decompressing", opened.codec, opened.count, opened.per_block):
+        found, lost = decompress_table(opened)
     if isinstance(found, bytes):
         write_content(found, output)
     else:
         write_table(found, output, index=True)
     return lost
+
+
+def coding(doing: str, codec: Codec | None, rows: int, per_block: int, passes: int = 1) -> AbstractContextManager[None]:
+    """A bar for rows of a table, which goes on with every call of the network; zstd needs none."""
+    if not isinstance(codec, TableCodec):
+        return nullcontext()
+    whole, rest = divmod(rows, per_block)
+    return calls_shown(doing, codec.model, passes * (whole * codec.calls(per_block) + codec.calls(rest)))
 
 
 def write_array(array: NDArray[Any], output: Path) -> None:

@@ -1,9 +1,7 @@
 """What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
 
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from itertools import count
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,7 +16,7 @@ from ..images import IMAGES_PER_CALL
 from ..subsets.pictures import HALVES, half
 from ..training import progress_bar
 from .models import describe_images
-from .printing import bar
+from .progress import calls_shown
 
 Document = dict[str, Any]
 Marks = NDArray[np.bool_]
@@ -91,7 +89,7 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: Dra
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
     marks = missing.marks(image.shape)
-    with calls_shown(model, draws, int(marks.sum()), how.steps):
+    with drawing(model, draws, int(marks.sum()), how.steps):
         filled = model.inpaint(image[None], marks, draws, how.steps, how.temperature)[:, 0]
     shown = brightened(np.stack([image, image, *filled]), model)
     shown[1][marks] = 128  # what was kept
@@ -105,7 +103,7 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: Dra
 def sample(model: AnyOrder, n: int, how: Drawn, output: Path, film: Path | None) -> Document:
     """New images in one grid, and how they came about."""
     encoder, columns = model.image_model_.encoder, int(np.ceil(np.sqrt(n)))
-    with calls_shown(model, n, encoder.height * encoder.width, how.steps):
+    with drawing(model, n, encoder.height * encoder.width, how.steps):
         if film is None:
             drawn = model.sample(n, steps=how.steps, temperature=how.temperature, label=how.label)
         else:
@@ -131,19 +129,11 @@ def unfinished(images: NDArray[np.uint8], known: Tensor, model: AnyOrder) -> NDA
     return np.where(there.reshape(*there.shape, *[1] * (images.ndim - 3)), images, 128).astype(np.uint8)
 
 
-@contextmanager
-def calls_shown(model: AnyOrder, images: int, pixels: int, steps: int | None) -> Iterator[None]:
-    """A bar on standard error that goes on with every call of the network."""
+def drawing(model: AnyOrder, images: int, pixels: int, steps: int | None) -> AbstractContextManager[None]:
+    """A bar that goes on with every call of the network."""
     network, encoder = model.image_model_.model.network, model.image_model_.encoder
     values = pixels * len(encoder) // (encoder.height * encoder.width)
-    calls = -(-images // IMAGES_PER_CALL) * (values if steps is None else min(steps, values))
-    made = count(1)
-    with bar("drawing", calls) as done:
-        hook = network.register_forward_hook(lambda *_: done(next(made), calls))
-        try:
-            yield
-        finally:
-            hook.remove()
+    return calls_shown("drawing", network, -(-images // IMAGES_PER_CALL) * (values if steps is None else min(steps, values)))
 
 
 def enlarged(shape: tuple[int, ...]) -> int:

@@ -3,13 +3,11 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from .drawing import Bar, bytes_text, draw, number_text, percent, probability_text, seconds_text, shorten
@@ -248,12 +246,3 @@ def show_archive(document: Document) -> None:
 def counted(document: Document) -> str:
     """How many images or rows there are."""
     return next(f"{document[items]:,} {items}" for items in ("images", "rows") if items in document)
-
-
-@contextmanager
-def bar(doing: str, total: int) -> Iterator[Callable[[int, int], None]]:
-    """On standard error, from (how many are done, of how many)."""
-    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(doing, total=total)
-        yield lambda done, of: progress.update(task, completed=done, total=of)

@@ -13,7 +13,7 @@ from .blocks import Pixels, file_of, unpack_array, unpack_files
 from .sources import image_codec
 
 
-def decompress_array(archive: OpenArchive, rows: range | None = None) -> tuple[Pixels, list[Lost]]:
+def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done | None = None) -> tuple[Pixels, list[Lost]]:
     """The array, zeros where blocks are damaged, and what is lost; of some rows only their blocks are read."""
     if archive.form["kind"] != "array":
         raise InputError(f"The archive holds a {archive.form['kind']}, not an array: decompress it with `anyorder decompress`.")
@@ -39,6 +39,8 @@ def decompress_array(archive: OpenArchive, rows: range | None = None) -> tuple[P
             lost.append(content)
             pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
         parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
+        if done is not None:
+            done(some.stop, wanted.stop)
     return np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype), lost
 
 

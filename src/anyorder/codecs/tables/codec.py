@@ -79,6 +79,10 @@ class TableCodec:
     def decode(self, content: bytes, rows: int) -> Cells:
         return self._code(Decoder(content), Cells.none(rows, len(self.coded)), [0.0] * len(self.coded))
 
+    def calls(self, rows: int) -> int:
+        """How often the network is called for so many rows in one stream."""
+        return len(self.coded) * sum(1 for _ in turns(rows, self.follows))
+
     def _code(self, coder: Coder, cells: Cells, spent: list[float]) -> Cells:
         rows, count = cells.number.shape
         out = Cells.none(rows, count)
