@@ -53,7 +53,9 @@ class CompressionVerbs:
 
     def decompress(self, archive: bytes) -> Any:
         """What `compress` made an archive of. An archive that was damaged is refused."""
-        opened = OpenArchive(Archive(archive), lambda about: self.known_codec_)
+        if not isinstance(archive, bytes | bytearray | memoryview):
+            raise InputError(f"decompress got {type(archive).__name__}; expected the bytes that compress made.")
+        opened = OpenArchive(Archive(bytes(archive)), lambda about: self.known_codec_)
         found, lost = decompress_table(opened) if opened.what == "table" else decompress_array(opened)
         if lost:
             first = lost[0]

@@ -258,7 +258,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             history, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
         except (TypeError, ValueError) as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
-        face.codec_, face.name_ = attached_codec(about, path), "" if Path(path).exists() else str(path)
+        face.codec_, face.name_ = attached_codec(about, path), "" if model_file(path) == Path(path) else str(path)
         if "images" in about:
             face.images_ = ImageModel.rebuilt(model, about["images"], history)
             face.model_, face.history_ = face.images_.model, history

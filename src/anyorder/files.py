@@ -9,7 +9,7 @@ from pathlib import Path
 def write_whole(path: Path, write: Callable[[str], None]) -> None:
     """First beside the file, then in its place: a crash leaves the old file or the new one, never a half of one."""
     path = path.resolve()
-    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".part")
+    handle, beside = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
     os.close(handle)
     try:
         write(beside)

@@ -2,11 +2,13 @@
 
 import gzip
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from anyorder.coding import Archive, ArchiveWriter
 from anyorder.data.image import read_image, write_image
 from some_codecs import some_frame
 
@@ -49,7 +51,7 @@ def test_a_folder_comes_back(folder, with_codec, tmp_path, run, with_model):
     archive, back = tmp_path / "a.aoz", tmp_path / "back"
     result = run("compress", *([with_codec] if with_model else []), folder, "-o", archive, "--per-block", "5")
     assert result.exit_code == 0, result.stderr
-    assert "13 images" in result.stdout
+    assert "13 files" in result.stdout
     result = run("decompress", archive, "-o", back, *(["--model", with_codec] if with_model else []))
     assert result.exit_code == 0, result.stderr
     same(folder, back)
@@ -93,9 +95,10 @@ def test_what_is_whole_is_saved(folder, with_codec, tmp_path, run):
     archive.write_bytes(content)
     result = run("decompress", archive, "-o", tmp_path / "back", "--model", with_codec)
     assert result.exit_code == 1
-    assert "images 0 to 4 are lost" in result.stderr
+    assert "files 0 to 4 are lost" in result.stderr
+    assert "8 files" in result.stdout
     assert len(list((tmp_path / "back").iterdir())) == 8
-    assert "damaged: images 0 to 4 are lost" in run("inspect", archive, "--model", with_codec).stdout
+    assert "damaged: files 0 to 4 are lost" in run("inspect", archive, "--model", with_codec).stdout
 
 
 def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_codec, tmp_path, run):
@@ -109,6 +112,9 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
         (("decompress", tmp_path / "nothing", "-o", tmp_path / "x"), "no file"),
         (("decompress", folder / "00.png", "-o", tmp_path / "x"), "no archive"),
         (("inspect", folder / "00.png"), "no archive"),
+        (("inspect", archive, "--model", tmp_path / "nothing.ao"), "no file"),
+        (("compress", folder, "-o", folder / "x.aoz"), "lies in the folder"),
+        (("compress", with_codec, folder, "--per-block", "1000000000"), "expected 1 to"),
     ]:
         result = run(*arguments)
         assert result.exit_code == 1, arguments
@@ -116,8 +122,50 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
     assert not (tmp_path / "x").exists()
     result = run("inspect", archive)
     assert result.exit_code == 0
-    assert "images in" in result.stdout
+    assert "files in" in result.stdout
     assert "name it with --model" in result.stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\3\4 no zip", b"\x93NUMPY\1\0", b"nothing"])
+def test_files_that_hold_no_array_are_named(content, tmp_path, run):
+    (tmp_path / "x.npy").write_bytes(content)
+    result = run("compress", tmp_path / "x.npy")
+    assert result.exit_code == 1
+    assert "x.npy cannot be read as an array" in result.stderr
+
+
+def test_this_folder_is_compressed_beside_itself(tmp_path, run, monkeypatch):
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "a.txt").write_text("a")
+    monkeypatch.chdir(tmp_path / "here")
+    assert run("compress", ".").exit_code == 0
+    assert run("decompress", tmp_path / "here.aoz", "-o", tmp_path / "back").exit_code == 0
+    assert (tmp_path / "back" / "a.txt").read_text() == "a"
+
+
+def test_names_in_archives_are_those_of_shipped_models(tmp_path, run, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    np.save("images.npy", np.zeros((3, 8, 8), np.uint8))
+    (tmp_path / "digits").mkdir()  # not in the way
+    assert run("compress", "digits", "images.npy").exit_code == 0
+    assert run("decompress", "images.aoz", "-o", "back.npy").exit_code == 0
+    archive = Archive(tmp_path / "images.aoz")
+    with open("forged.aoz", "wb") as file, ArchiveWriter(file, archive.about | {"model": {"name": "images.npy"}}) as forged:
+        forged.add(archive.block(0).content)
+    result = run("decompress", "forged.aoz", "-o", "b.npy")
+    assert result.exit_code == 1
+    assert "does not come with the package: name it with --model" in result.stderr
+
+
+def test_a_model_inside_that_is_damaged_is_told(tmp_path, run):
+    content = bytearray((Path(__file__).parents[1] / "codecs" / "kept" / "csv.aoz").read_bytes())
+    content[Archive(bytes(content)).places[0] + 60] ^= 1
+    (tmp_path / "a.aoz").write_bytes(content)
+    assert "damaged: the model inside the archive is lost" in run("inspect", tmp_path / "a.aoz").stdout
+    result = run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "b.csv")
+    assert result.exit_code == 1
+    assert "0 rows" in result.stdout
+    assert "rows 0 to 2999 are lost: the model inside" in result.stderr
 
 
 # Tables
@@ -148,8 +196,9 @@ def test_a_codec_of_a_table_says_what_columns_cost(table, tmp_path, run):
     assert run("compress", model, table, "-o", archive, "--per-block", "100").exit_code == 0
     document = json.loads(run("inspect", archive, "--model", model, "--json").stdout)
     assert document["rows"] == 300
-    assert set(document["columns"]) == {"walk", "town", "price", "odd", "day"}
-    assert document["columns"]["price"] > document["columns"]["town"] > 0
+    cost = {column["name"]: column["bytes"] for column in document["columns"]}
+    assert set(cost) == {"walk", "town", "price", "odd", "day"}
+    assert cost["price"] > cost["town"] > 0
     assert "bytes  town" in run("inspect", archive, "--model", model).stdout
     assert run("decompress", archive, "-o", back, "--model", model).exit_code == 0
     assert back.read_bytes() == table.read_bytes()

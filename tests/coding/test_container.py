@@ -62,11 +62,7 @@ def test_every_single_flipped_bit_is_noticed_and_costs_one_block_at_most(tmp_pat
     for place in range(len(raw)):
         broken = bytearray(raw)
         broken[place] ^= 1 << (place % 8)
-        try:
-            archive = opened(tmp_path, bytes(broken))
-        except FormatError:
-            assert place == len(MAGIC) - 1, place  # what looks like a newer version is refused
-            continue
+        archive = opened(tmp_path, bytes(broken))
         blocks = list(archive.blocks())
         lost = [block.number for block in blocks if block.content is None]
         assert archive.damage or lost, place
@@ -125,7 +121,7 @@ def test_foreign_files_are_refused(tmp_path):
     with pytest.raises(InputError, match="no file"):
         Archive(tmp_path / "nothing.aoz")
     with pytest.raises(FormatError, match="format 9"):
-        opened(tmp_path, MAGIC[:-1] + b"\x09" + written()[len(MAGIC) :])
+        opened(tmp_path, MAGIC[:-1] + b"\x09" + written(about=ABOUT | {"version": 9})[len(MAGIC) :])
     with pytest.raises(FormatError, match="cannot be read"):
         opened(tmp_path, framed((1, 0, b"{"), (1, 1, b"{")))
 

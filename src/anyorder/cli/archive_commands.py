@@ -45,8 +45,11 @@ def compress(
     if len(paths) > 2:
         raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
     *models, path = paths
-    place = output or path.with_name(path.name.removesuffix(".npy") + ".aoz")
+    named = path if path.name not in ("", "..") else path.resolve()
+    place = output or named.with_name(named.name.removesuffix(".npy") + ".aoz")
     check_place(place, *paths)
+    if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
+        raise InputError(f"{str(place)!r} lies in the folder that is compressed. Name another place with -o.")
     from . import archives, printing
 
     document = archives.compress_path(path, place, models[0] if models else None, effort, archives.Written(per_block, verify))
@@ -76,4 +79,4 @@ def inspect(archive: ArchiveFile, model: WithModel = None, json: AsJson = False)
     """Say what is in an archive, how small it is, and whether it is whole."""
     from . import archives, printing
 
-    printing.tell(archives.inspect(archive, model), printing.show_archive, json)
+    printing.tell(archives.inspect_path(archive, model), printing.show_archive, json)

@@ -83,6 +83,8 @@ def fit(
     """
     path = output or model_path(table)
     kinds = kinds_of(kind or [])
+    if codec and str(table) == "-":
+        raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
     if table.is_dir():
         if kinds or without_rows:

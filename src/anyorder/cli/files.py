@@ -168,9 +168,9 @@ def check_place(path: Path, *inputs: Path) -> None:
             raise InputError(f"{str(path)!r} is an input as well, and would be overwritten. Name another file.")
 
 
-def write_table(frame: Frame, path: Path, index: bool = False) -> None:
+def write_table(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv") -> None:
     """First beside the file, then in its place: a failure leaves what was there. With its index, if that is wanted."""
-    write_content(in_bytes(frame, path, index), path)
+    write_content(in_bytes(frame, path, index, otherwise), path)
 
 
 def write_content(content: bytes, path: Path) -> None:
@@ -186,7 +186,7 @@ def put(content: bytes, place: str) -> None:
     Path(place).write_bytes(content)
 
 
-def in_bytes(frame: Frame, path: Path, index: bool = False) -> bytes:
+def in_bytes(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv") -> bytes:
     """The table as the content of a file of this name, before gzip."""
     makers: dict[str, Callable[[], bytes]] = {
         ".csv": lambda: frame.to_csv(index=False, lineterminator="\n").encode(),
@@ -197,8 +197,8 @@ def in_bytes(frame: Frame, path: Path, index: bool = False) -> bytes:
         return makers[suffix_of(path)]()
     except ImportError as error:
         raise InputError(f"Writing {path.name} needs pyarrow, which is not installed: pip install pyarrow.") from error
-    except (ValueError, TypeError) as error:
-        raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). Try .csv.") from error
+    except (ValueError, TypeError, NotImplementedError) as error:
+        raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). {otherwise}.") from error
 
 
 def pandas() -> Any:

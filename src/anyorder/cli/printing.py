@@ -237,12 +237,13 @@ def show_archive(document: Document) -> None:
     out.line(f"{document['modelled_blocks']} of {document['blocks']} blocks are coded by {by}, the others by zstd")
     if "model_missing" in document:
         out.line(f"Without its model no more can be told: {document['model_missing']}")
-    for name, taken in document.get("columns", {}).items():
-        out.line(f"{taken:12,.0f} bytes  {name}")
+    for column in document.get("columns", []):
+        out.line(f"{column['bytes']:12,.0f} bytes  {column['name']}")
     for damage in document["damage"]:
-        out.line(f"damaged: {damage if isinstance(damage, str) else ': '.join(damage)}")
+        out.line(f"damaged: {damage}")
 
 
 def counted(document: Document) -> str:
-    """How many images or rows there are."""
-    return next(f"{document[items]:,} {items}" for items in ("images", "rows") if items in document)
+    """How many images, files or rows there are."""
+    items = next(items for items in ("images", "files", "rows") if items in document)
+    return f"{document[items]:,} {items if document[items] != 1 else items.removesuffix('s')}"

@@ -13,7 +13,8 @@ from torch import nn
 def bar(doing: str, total: int) -> Iterator[Callable[[int, int], None]]:
     """It goes on whenever it is told (how many are done, of how many)."""
     columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(doing, total=total)
         yield lambda done, of: progress.update(task, completed=done, total=of)
 

@@ -4,11 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
-from numpy.typing import NDArray
-
 from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
-from .blocks import MOST_REST, Content, pack, squeezed, unpack, unsqueezed
+from .blocks import MODELLED, MOST_REST, Content, pack, squeezed, unpack, unsqueezed
 from .files import fingerprint, from_bytes, to_bytes
 from .sources import Codec, Done, Source
 
@@ -16,8 +14,8 @@ MOST_PER_BLOCK = 2**17
 MOST_MODEL = 2**28  # bytes
 MOST_BYTES = 2**28  # of the items in a block
 KINDS = {"images": ("array", "folder"), "table": ("frame", "csv", "bytes")}
+ITEMS = {"array": "images", "folder": "files", "frame": "rows", "csv": "rows", "bytes": "files"}
 Find = Callable[[dict[str, Any]], Codec]  # from what an archive says of its model to the model
-Pixels = NDArray[Any]
 
 
 class Lost(NamedTuple):
@@ -26,6 +24,11 @@ class Lost(NamedTuple):
     block: int
     items: range
     why: str
+
+    def told(self, items: str) -> str:
+        first, last = self.items.start, self.items.stop - 1
+        which = f"{items} {first} to {last} are" if last > first else f"{items.removesuffix('s')} {first} is"
+        return f"{which} lost: {self.why}"
 
 
 @final
@@ -57,10 +60,7 @@ def compress(
     """Write an archive, one block after the other; how many bytes it has. Of large items fewer go into a block."""
     if keeper.codec is not None and not isinstance(keeper.codec, source.wants):
         raise InputError(f"The model was not made for what is compressed here: expected one of {source.what}.")
-    per_block = source.per_block if per_block is None else per_block
-    if source.item_bytes > MOST_REST:
-        raise InputError(f"An item has {source.item_bytes} bytes; at most {MOST_REST} fit into a block.")
-    per_block = min(per_block, max(1, MOST_BYTES // max(source.item_bytes, 1)))
+    per_block = block_size(source, per_block)
     with ArchiveWriter(file, described(keeper, source, per_block)) as archive:
         if keeper.inside and keeper.codec is not None:
             archive.add(squeezed(to_bytes(keeper.codec)))
@@ -77,9 +77,17 @@ def compress(
     return archive.at
 
 
+def block_size(source: Source, per_block: int | None) -> int:
+    """How many items go into a block: as many as are wanted, or as usual, but fewer if they are large."""
+    wanted = source.per_block if per_block is None else per_block
+    if not 1 <= wanted <= MOST_PER_BLOCK:
+        raise InputError(f"per_block={wanted}; expected 1 to {MOST_PER_BLOCK} items in a block.")
+    if source.item_bytes > MOST_REST:
+        raise InputError(f"An item has {source.item_bytes} bytes; at most {MOST_REST} fit into a block.")
+    return min(wanted, max(1, MOST_BYTES // max(source.item_bytes, 1)))
+
+
 def described(keeper: Keeper, source: Source, per_block: int) -> dict[str, Any]:
-    if not 1 <= per_block <= MOST_PER_BLOCK:
-        raise InputError(f"per_block={per_block}; expected 1 to {MOST_PER_BLOCK} items in a block.")
     return {"what": source.what, "form": source.form, "count": source.count, "per_block": per_block, "model": keeper.about()}
 
 
@@ -110,12 +118,21 @@ class ClosedArchive:
         lost_end = bool(archive.damage) and len(archive) < blocks
         if self.count < 0 or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
             raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} items, {self.per_block} in each.")
-        self.there = min(self.count, self.per_block * (len(archive) - self.skip))  # items whose blocks are there, damaged or not
+        inside = max(0, len(archive) - self.skip)
+        self.there = min(self.count, self.per_block * inside)  # items whose blocks are there, damaged or not
 
     @property
     def items(self) -> str:
         """What is counted."""
-        return "images" if self.what == "images" else "rows"
+        return ITEMS[self.form["kind"]]
+
+    @property
+    def lost_model(self) -> str:
+        """Why the model that should be inside is lost, if it is."""
+        if not self.skip:
+            return ""
+        why = self.archive.block(0).damage if len(self.archive) else "the archive ends before it"
+        return f"the model inside the archive is lost ({why})" if why else ""
 
     def contents(self, wanted: range | None = None) -> Iterator[tuple[range, Content | Lost]]:
         """Block by block: which items it holds, and what is in it or why that is lost; only blocks with wanted items."""
@@ -148,19 +165,26 @@ class OpenArchive(ClosedArchive):
         if self.model is None:
             return None
         name, wanted = self.model.get("name") or "of a file", self.model.get("fingerprint")
+        if self.lost_model:
+            return None
         if self.skip:
-            block = self.archive.block(0)
-            if block.content is None:
-                raise FormatError(f"The model inside the archive is lost ({block.damage}): nothing can be decoded.")
-            codec = from_bytes(unsqueezed(block.content, MOST_MODEL), "The model inside the archive")
+            codec = from_bytes(unsqueezed(self.archive.block(0).content or b"", MOST_MODEL), "The model inside the archive")
         elif find is None:
             raise InputError(f"The archive was made with the model {name!r}: name it.")
         else:
             codec = find(self.model)
         found = fingerprint(codec)
+        if found != wanted and self.skip:
+            raise FormatError("The model inside the archive is not the one it was made with: the archive was tampered with.")
         if found != wanted:
             raise InputError(
                 f"The archive was made with the model {name!r} of fingerprint {wanted}, this one has {found}. "
                 "Name the model it was made with."
             )
         return codec
+
+    def _content(self, number: int, some: range) -> Content | Lost:
+        content = super()._content(number, some)
+        if self.lost_model and isinstance(content, Content) and content.method == MODELLED:
+            return Lost(number, some, self.lost_model)
+        return content

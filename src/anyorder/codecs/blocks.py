@@ -1,4 +1,4 @@
-"""What is in a block of an archive: images coded by the model, and whatever the model does not know as it is, under zstd.
+"""What is in a block of an archive: what the model coded, and whatever the model does not know as it is, under zstd.
 
     block = method:u8 lengths:3 x u32 notes stream rest        (little-endian)
 
@@ -38,8 +38,16 @@ def pack(content: Content) -> bytes:
     return head + notes + content.stream + rest
 
 
-def unpack(raw: bytes, most: int = MOST_REST) -> Content:
-    """The parts of a block; nothing larger than `most` is made, whatever the block claims."""
+def shorter(modelled: Content, plain: Content) -> Content:
+    """What the model made of a block, unless zstd alone does better; a hasty zstd tells whether it is worth asking."""
+    size = len(modelled.stream) + (len(squeezed(modelled.rest)) if modelled.rest else 0)
+    if len(zstandard.ZstdCompressor(level=1).compress(plain.rest)) > 4 * size:
+        return modelled
+    return plain if len(squeezed(plain.rest)) <= size else modelled
+
+
+def unpack(raw: bytes) -> Content:
+    """The parts of a block; nothing larger than a block may be is made, whatever it claims."""
     if len(raw) < HEAD.size:
         raise FormatError(f"A block of {len(raw)} bytes has no head.")
     method, *lengths = HEAD.unpack(raw[: HEAD.size])
@@ -48,12 +56,12 @@ def unpack(raw: bytes, most: int = MOST_REST) -> Content:
     ends = [HEAD.size + sum(lengths[:k]) for k in range(4)]
     notes, stream, rest = (raw[a:b] for a, b in pairwise(ends))
     try:
-        said = json.loads(unsqueezed(notes, most)) if notes else {}
+        said = json.loads(unsqueezed(notes, MOST_REST)) if notes else {}
     except (ValueError, RecursionError) as error:
         raise FormatError(f"The notes of a block cannot be read ({error}).") from error
     if not isinstance(said, dict):
         raise FormatError("The notes of a block are no object.")
-    return Content(method, said, stream, unsqueezed(rest, most) if rest else b"")
+    return Content(method, said, stream, unsqueezed(rest, MOST_REST) if rest else b"")
 
 
 def squeezed(data: bytes) -> bytes:

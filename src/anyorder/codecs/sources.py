@@ -20,7 +20,7 @@ class Source(ABC):
     per_block: ClassVar[int] = 256  # items that share a stream
     form: dict[str, Any]
     count: int
-    item_bytes: int  # of the largest
+    item_bytes: int  # of the largest, or of the mean one if all fit into a block
 
     @abstractmethod
     def pack(self, codec: Codec | None, some: range) -> Content:

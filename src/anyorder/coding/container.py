@@ -125,15 +125,17 @@ class Archive:
             start = file.read(len(MAGIC))
             if start[:-1] != MAGIC[:-1] and not self._looks_like_ours(file):
                 raise FormatError(f"{self.path.name} is no archive of anyorder (it begins with {start!r}).")
-            if start[: len(MAGIC)] == MAGIC[:-1] + start[-1:] and start[-1:] > MAGIC[-1:]:
-                raise FormatError(
-                    f"{self.path.name} has format {start[-1]}; this version reads up to {MAGIC[-1]}. Upgrade anyorder."
-                )
             if start != MAGIC:
                 self.damage.append(Damage("the first bytes", f"they are {start!r}"))
             parts = list(self._parts(file))
             self.about = self._description(file, parts)
+            self._check_version(self.about.get("version", MAGIC[-1]))
             self.places, self.count = self._blocks(file, parts)
+
+    def _check_version(self, version: Any) -> None:
+        """The one in the description counts, because a checksum guards it; format 1 has none there."""
+        if version != MAGIC[-1]:
+            raise FormatError(f"{self.path.name} has format {version}; this version reads {MAGIC[-1]}. Upgrade anyorder.")
 
     def __len__(self) -> int:
         return self.count

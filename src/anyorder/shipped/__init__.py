@@ -14,10 +14,14 @@ def names() -> list[str]:
 def model_file(path: str | Path) -> Path:
     """The file itself, or the one that comes with the package under this name."""
     path = Path(path)
-    if path.exists() or path.suffix:
+    if path.is_file() or path.suffix:
         return path
     if str(path) not in names():
         raise InputError(
             f"There is no file {str(path)!r}, and no model of that name comes with the package: {', '.join(names())}."
         )
-    return HERE / f"{path}.ao"
+    return shipped_file(str(path))
+
+
+def shipped_file(name: str) -> Path:
+    return HERE / f"{name}.ao"

@@ -4,7 +4,7 @@ import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePosixPath
+from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from PIL import Image, UnidentifiedImageError
 from ...data import ImageEncoder
 from ...errors import FormatError, InputError
 from ...schema import Values
-from ..blocks import MODELLED, PLAIN, Content, squeezed
+from ..blocks import MODELLED, PLAIN, Content, shorter
 from .pyramid import ImageCodec
 
 Pixels = NDArray[Any]
@@ -25,15 +25,13 @@ MOST_VALUES = 2**28  # of a block
 
 def pack_array(codec: ImageCodec | None, images: Pixels) -> Content:
     """Some images of an array; `images` has their number first."""
-    raw = np.ascontiguousarray(images).tobytes()
-    found = None if codec is None else known(codec.encoder, images)
+    plain = Content(PLAIN, {}, b"", np.ascontiguousarray(images).tobytes())
+    found = None if codec is None else known(codec.encoder, images.astype(images.dtype.newbyteorder("="), copy=False))
     if codec is None or found is None:
-        return Content(PLAIN, {}, b"", raw)
+        return plain
     encoder, x = found
-    stream = codec.encode(x)
-    if len(stream) >= len(squeezed(raw)):
-        return Content(PLAIN, {}, b"", raw)
-    return Content(MODELLED, {} if encoder.unit == codec.encoder.unit else {"unit": encoder.unit}, stream, b"")
+    notes = {} if encoder.unit == codec.encoder.unit else {"unit": encoder.unit}
+    return shorter(Content(MODELLED, notes, codec.encode(x), b""), plain)
 
 
 def unpack_array(codec: ImageCodec | None, content: Content, shape: Sequence[int], dtype: np.dtype[Any]) -> Pixels:
@@ -68,7 +66,7 @@ def decoded(codec: ImageCodec | None, content: Content, rows: int) -> Pixels:
         raise FormatError(f"A block claims to hold {rows} images of {len(codec.encoder)} values; that is too many for one block.")
     try:
         encoder = replace(codec.encoder, unit=int(content.notes.get("unit", codec.encoder.unit)))
-    except (TypeError, ValueError, InputError) as error:
+    except (TypeError, ValueError, OverflowError, InputError) as error:
         raise FormatError(f"The notes of a block cannot be read ({error}).") from error
     return encoder.decode(codec.decode(content.stream, rows))
 
@@ -83,17 +81,22 @@ def pack_files(codec: ImageCodec | None, folder: Path, names: Sequence[str]) -> 
     counts = Counter(kind for kind in kinds if kind is not None)
     kind = counts.most_common(1)[0][0] if counts else None
     fits = [kind is not None and each == kind for each in kinds]
-    whole = {k: (folder / name).read_bytes() for k, (name, fit) in enumerate(zip(names, fits, strict=True)) if not fit}
-    notes: dict[str, Any] = {"names": list(names)}
-    if whole:
-        notes["whole"] = {str(k): len(data) for k, data in whole.items()}
-    rest = b"".join(whole.values())
+    files = [(folder / name).read_bytes() for name in names]
+    plain = Content(PLAIN, {"names": list(names)} | as_they_are(files, fits=[False] * len(files)), b"", b"".join(files))
     if codec is None or kind is None:
-        return Content(PLAIN, notes, b"", rest)
+        return plain
     mode, unit = kind
     pixels = np.stack([as_array(image) for image, fit in zip(images, fits, strict=True) if fit and image is not None])
     stream = codec.encode(replace(codec.encoder, unit=unit).encode(pixels))
-    return Content(MODELLED, notes | {"mode": mode, "unit": unit}, stream, rest)
+    notes = {"names": list(names)} | as_they_are(files, fits) | {"mode": mode, "unit": unit}
+    rest = b"".join(file for file, fit in zip(files, fits, strict=True) if not fit)
+    return shorter(Content(MODELLED, notes, stream, rest), plain)
+
+
+def as_they_are(files: Sequence[bytes], fits: Sequence[bool]) -> dict[str, Any]:
+    """Numbers and lengths of the files that no model codes, if there are any."""
+    whole = {str(k): len(file) for k, (file, fit) in enumerate(zip(files, fits, strict=True)) if not fit}
+    return {"whole": whole} if whole else {}
 
 
 def kind_of(encoder: ImageEncoder, image: Image.Image | None) -> tuple[str, int] | None:
@@ -107,7 +110,9 @@ def unpack_files(codec: ImageCodec | None, content: Content) -> Iterator[tuple[s
     try:
         names = [checked(str(name)) for name in content.notes["names"]]
         whole = {int(k): int(length) for k, length in content.notes.get("whole", {}).items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except FormatError:
+        raise
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise FormatError(f"The notes of a block cannot be read ({error!r}).") from error
     coded = [k for k in range(len(names)) if k not in whole]
     if sum(whole.values()) != len(content.rest) or min(whole.values(), default=0) < 0 or (coded and content.method == PLAIN):
@@ -155,9 +160,9 @@ def file_of(name: str, image: Image.Image | bytes) -> bytes:
     return out.getvalue()
 
 
-def checked(name: str) -> str:
-    """A name that stays inside its folder."""
-    path = PurePosixPath(name)
-    if path.is_absolute() or not path.parts or ".." in path.parts or "\\" in name or ":" in name or "\0" in name:
+def checked(name: str, kind: type[PurePath] = PurePath) -> str:
+    """A name that stays inside its folder, on a system with such paths."""
+    path = kind(name)
+    if path.anchor or not path.parts or ".." in path.parts or "\0" in name:
         raise FormatError(f"The archive holds a file called {name!r}, which would lie outside of its folder.")
     return name

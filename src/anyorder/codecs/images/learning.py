@@ -68,7 +68,7 @@ def each(steps: int | Sequence[int], stages: int) -> list[int]:
 
 
 def fit_own_codec(
-    images: Pixels, otherwise: int, effort: float = 1.0, seed: int = 0, progress: Told | None = None
+    images: Pixels, otherwise: int, effort: float = 1.0, seed: int = 0, done: Callable[[int, int], None] | None = None
 ) -> ImageCodec | None:
     """A codec for these images alone, if it could pay to keep it with them: without one they take `otherwise` bytes."""
     try:
@@ -78,7 +78,8 @@ def fit_own_codec(
     stages = [Stage(plan, frozen(untrained(encoder, plan, seed))) for plan in plans(encoder)]
     if otherwise < 2 * len(squeezed(image_to_bytes(ImageCodec(encoder, tuple(stages))))):
         return None
-    return fit_image_codec(encoder, encoder.encode(images), steps_at(effort), seed, progress)
+    told = None if done is None else lambda k, check: done(k * check.steps + check.step, len(stages) * check.steps)
+    return fit_image_codec(encoder, encoder.encode(images), steps_at(effort), seed, told)
 
 
 def steps_at(effort: float) -> int:

@@ -15,6 +15,8 @@ from .blocks import WRITTEN, Pixels, as_array, pack_array, pack_files, unpack_ar
 from .learning import fit_own_codec
 from .pyramid import ImageCodec
 
+UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
+
 
 class ImageSource(Source):
     """Items that are images, or some of them are."""
@@ -23,7 +25,7 @@ class ImageSource(Source):
         images = self.images()
         if images is None:
             return None
-        return fit_own_codec(images, otherwise, effort, progress=lambda stage, check: done(check.step, check.steps))
+        return fit_own_codec(images, otherwise, effort, done=done)
 
     @abstractmethod
     def images(self) -> Pixels | None:
@@ -35,10 +37,13 @@ class ArraySource(ImageSource):
     """An array of images: (number, height, width), or with channels at the end."""
 
     def __init__(self, images: Any) -> None:
-        pixels = np.asarray(images)
-        if pixels.ndim < 1 or pixels.dtype.hasobject:
+        try:
+            pixels = np.asarray(images)
+        except ValueError as error:
+            raise InputError(f"compress got {type(images).__name__}, which is no array ({error}).") from error
+        if pixels.ndim < 1 or pixels.dtype.hasobject or pixels.dtype.kind == "V":
             raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
-        self.pixels = pixels.astype(pixels.dtype.newbyteorder("<"), copy=False)
+        self.pixels = pixels
         self.form = {"kind": "array", "shape": list(self.pixels.shape), "dtype": self.pixels.dtype.str}
         self.count, self.item_bytes = len(self.pixels), self.pixels[:1].nbytes
 
@@ -63,6 +68,8 @@ class FolderSource(ImageSource):
             raise InputError(f"There is no folder {str(folder)!r}.")
         self.folder, self.form = folder, {"kind": "folder"}
         self.names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+        for name in self.names:
+            check_name(name)
         self.count = len(self.names)
         self.item_bytes = max(((folder / name).stat().st_size for name in self.names), default=0)
 
@@ -78,15 +85,12 @@ class FolderSource(ImageSource):
     def images(self) -> Pixels | None:
         """Those of the most frequent size and kind."""
         paths = [self.folder / name for name in self.names if Path(name).suffix.lower() in WRITTEN]
-        kinds = {path: kind for path in paths if (kind := kind_of(path)) is not None}
+        kinds = {path: kind for path in paths if (kind := mode_and_size(path)) is not None}
         if not kinds:
             return None
         usual = Counter(kinds.values()).most_common(1)[0][0]
-        images = []
-        for path in (path for path, kind in kinds.items() if kind == usual):
-            with Image.open(path) as image:
-                images.append(as_array(image))
-        return np.stack(images)
+        images = [pixels for path, kind in kinds.items() if kind == usual and (pixels := pixels_of(path)) is not None]
+        return np.stack(images) if images else None
 
     def _same(self, path: Path, found: Image.Image | bytes) -> bool:
         if isinstance(found, bytes):
@@ -95,12 +99,27 @@ class FolderSource(ImageSource):
             return image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
 
 
-def kind_of(path: Path) -> tuple[str, tuple[int, int]] | None:
-    """Mode and size of an image that a codec could know; nothing but the head of the file is read."""
+def check_name(name: str) -> None:
+    try:
+        name.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"The name {name!r} is no UTF-8 text, and could not be kept: rename the file.") from error
+
+
+def mode_and_size(path: Path) -> tuple[str, tuple[int, int]] | None:
+    """Of an image that a codec could know; nothing but the head of the file is read."""
     try:
         with Image.open(path) as image:
             return (image.mode, image.size) if image.mode in ("1", "L", "RGB") else None
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except UNREADABLE:
+        return None
+
+
+def pixels_of(path: Path) -> Pixels | None:
+    try:
+        with Image.open(path) as image:
+            return as_array(image)
+    except UNREADABLE:
         return None
 
 

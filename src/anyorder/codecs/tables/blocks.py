@@ -5,10 +5,9 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import zstandard
 
 from ...errors import FormatError
-from ..blocks import MODELLED, PLAIN, Content, squeezed
+from ..blocks import MODELLED, PLAIN, Content, shorter
 from .codec import TableCodec, Texts
 from .columns import ODD
 
@@ -29,16 +28,7 @@ def pack_table(codec: TableCodec | None, texts: Sequence[Texts]) -> Content:
     notes: dict[str, Any] = {"bits": [round(bits) for bits in spent], "raw": [len(part) for part in raw]}
     if any(len(part) for part in odd):
         notes["odd"] = [len(part) for part in odd]
-    content = Content(MODELLED, notes, stream, b"".join([*odd, *raw]))
-    return plain if shorter(plain, content) else content
-
-
-def shorter(plain: Content, content: Content) -> bool:
-    """Whether zstd alone would do better; a hasty zstd tells whether it is worth asking."""
-    modelled = len(content.stream) + len(squeezed(content.rest))
-    if len(zstandard.ZstdCompressor(level=1).compress(plain.rest)) > 4 * modelled:
-        return False
-    return len(squeezed(plain.rest)) <= modelled
+    return shorter(Content(MODELLED, notes, stream, b"".join([*odd, *raw])), plain)
 
 
 def unpack_table(codec: TableCodec | None, content: Content, rows: int, columns: int) -> list[Texts]:
