@@ -37,7 +37,7 @@ CODECS = {
     "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), 3_000),
     "mnist": Shipped(datasets.mnist, ImageEncoder(28, 28, 1, 2), 6_000, binarised_anew),
     "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), (14_000, 14_000, 20_000)),
-    "cifar10": Shipped(datasets.cifar10, ImageEncoder(32, 32, 3, 256, colours=True), (6_000, 8_000, 8_000)),
+    "cifar10": Shipped(datasets.cifar10, ImageEncoder(32, 32, 3, 256, colours=True), (8_000, 10_000, 10_000)),
 }
 
 

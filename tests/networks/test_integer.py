@@ -1,6 +1,7 @@
 """Networks of whole numbers: the same as a plain computation with 64-bit integers, in every setting."""
 
 import itertools
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -9,14 +10,15 @@ from torch.nn import functional as F
 
 from anyorder import Category, FormatError, InputError, Ordinal, Schema, seeded
 from anyorder.networks import IntegerUNet, exactly, int8
+from anyorder.networks.integer import means_around
 from anyorder.networks.whole import EXACT, FINEST, INSIDE, TOP, Whole
 from anyorder.schema import Colour
 
 
-def trained(schema=Schema.repeat(Ordinal(256), 6 * 5), shape=(6, 5, 1), widths=(4, 8), patch=1, numbers=3):
+def trained(schema=Schema.repeat(Ordinal(256), 6 * 5), shape=(6, 5, 1), widths=(4, 8), patch=1, numbers=3, around=()):
     """As if trained: every number of the network is somewhere else than where it began."""
     torch.manual_seed(0)
-    net = IntegerUNet(schema, numbers * len(schema), shape, widths, 1, patch)
+    net = IntegerUNet(schema, numbers * len(schema), shape, widths, 1, patch, around=around)
     with torch.no_grad():
         for parameter in net.parameters():
             parameter += 0.3 * torch.randn(parameter.shape)
@@ -75,8 +77,8 @@ def blocks(h, module):
 
 def twin(net, x, given):
     with torch.no_grad():
-        h = net._inputs(x, given).numpy().astype(np.int64)
-    h = activated(*conv(h, net.first))
+        maps = net._inputs(x, given).numpy().astype(np.int64)
+    h = activated(*conv(maps, net.first))
     kept = []
     for module, shrink in zip(net.down, net.shrink, strict=True):
         h = blocks(h, module)
@@ -87,7 +89,7 @@ def twin(net, x, given):
         numerator, k = conv(h, grow)
         numerator, k = shuffled(numerator << (14 - k)), 14
         h = blocks(activated(numerator + (before << k), k), module)
-    numerator, k = conv(h, net.last)
+    numerator, k = conv(np.concatenate([h, maps[:, net.alone :]], axis=1), net.last)
     said = nearest(16 * numerator, k).clip(-(2**15) + 1, 2**15 - 1)
     said = said.repeat(net.patch, axis=2).repeat(net.patch, axis=3)[:, :, : net.shape[0], : net.shape[1]]
     return said.transpose(0, 2, 3, 1).reshape(len(x), -1)
@@ -99,6 +101,8 @@ NETS = {
     "three levels": lambda: trained(Schema.repeat(Ordinal(256), 9 * 8), (9, 8, 1), (4, 6, 8)),
     "one lattice": lambda: trained(widths=(5,)),
     "colours": lambda: trained(Schema.repeat(Colour(16), 30), patch=2, numbers=10),
+    "means around": lambda: trained(around=(3, 5)),
+    "means of colours": lambda: trained(Schema.repeat(Colour(16), 30), patch=2, numbers=10, around=(3,)),
     "two values a pixel": lambda: trained(Schema.repeat(Ordinal(256), 24), (4, 3, 2)),
 }
 
@@ -109,6 +113,21 @@ def test_answers_are_those_of_64_bit_integers(name):
     x, given = rows(net)
     with exactly():
         assert (net(x, given).numpy() * 1024 == twin(net, x, given)).all()
+
+
+@pytest.mark.parametrize("side", [1, 3, 5])
+def test_means_around_are_those_of_fractions(side):
+    rng = np.random.default_rng(0)
+    known = rng.random((2, 1, 6, 5)) < 0.4
+    seen = rng.integers(0, TOP + 1, (2, 3, 6, 5)) * known
+    mean, share = means_around(torch.tensor(seen).float(), torch.tensor(known).float(), side)
+    for image, row, column in np.ndindex(2, 6, 5):
+        near = np.s_[max(row - side // 2, 0) : row + side // 2 + 1, max(column - side // 2, 0) : column + side // 2 + 1]
+        count = int(known[image, 0][near].sum())
+        assert share[image, 0, row, column] == 128 * count // side**2
+        for channel in range(3):
+            exact = Fraction(int(seen[image, channel][near].sum()), max(count, 1))
+            assert mean[image, channel, row, column] == int(exact + Fraction(1, 2))
 
 
 @pytest.mark.parametrize("name", NETS)

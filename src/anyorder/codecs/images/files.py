@@ -95,5 +95,6 @@ def image_fingerprint(codec: ImageCodec) -> str:
     for stage in codec.stages:
         plan, head, sizes = stage.plan, stage.model.heads[0].to_json(), stage.model.network.sizes
         about = [plan.stride, plan.shape, plan.order, plan.places, sorted(head.items())]
-        stages.append((stage.model, [about, [sizes[key] for key in ("shape", "widths", "depth", "patch")]]))
+        told = [sizes[key] for key in ("shape", "widths", "depth", "patch", "around") if key in sizes]
+        stages.append((stage.model, [about, told]))
     return digest_of([[pixels.height, pixels.width, pixels.channels, pixels.levels, pixels.colours, pixels.base]], stages)
