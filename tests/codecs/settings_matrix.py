@@ -1,6 +1,6 @@
-"""Run by test_settings.py in processes of their own: one archive in every setting, byte for byte, and decoded in each.
+"""Run by test_settings.py in processes of their own: archives in every setting, byte for byte, and decoded in each.
 
-python settings_matrix.py CODEC IMAGES ARCHIVE TABLE_CODEC TABLE TABLE_ARCHIVE [compile]
+python settings_matrix.py FOLDER [compile]
 """
 
 import io
@@ -23,21 +23,28 @@ PLAIN = [  # batch, threads, oneDNN, int8 kernels, channels last
     (3, 2, True, True, False),
     (1, 1, True, False, True),
 ]
-COMPILED = [(256, 1, True, False, True)]
+COMPILED = [(10, 1, True, False, True)]  # calls of one size are compiled once
 
 
-def main(codec_file, images_file, archive_file, table_codec_file, table_file, table_archive_file, *how):
-    check_table(load_codec(table_codec_file), *(Path(name).read_bytes() for name in (table_file, table_archive_file)), how)
-    codec, images, archive = load_codec(codec_file), np.load(images_file), Path(archive_file).read_bytes()
+def main(folder, *how):
+    home = Path(folder)
+    check_table(load_codec(home / "table.codec"), *((home / name).read_bytes() for name in ("table.csv", "table.aoz")), how)
+    check_images(home, "grey", COMPILED if how else PLAIN)
+    check_images(home, "colours", [] if how else PLAIN[1:4])
+
+
+def check_images(home, name, settings):
+    codec, images = load_codec(home / f"{name}.codec"), np.load(home / f"{name}.npy")
+    archive = (home / f"{name}.aoz").read_bytes()
     usable = all(stage.model.network.int8 for stage in codec.stages)
-    for batch, threads, fast, in_bytes, channels_last in COMPILED if how else PLAIN:
-        setting = f"{batch=} {threads=} {fast=} {in_bytes=} {channels_last=}"
+    for batch, threads, fast, in_bytes, channels_last in settings:
+        setting = f"{name}: {batch=} {threads=} {fast=} {in_bytes=} {channels_last=}"
         IntegerUNet._inputs = INPUTS if channels_last else lambda *inputs: INPUTS(*inputs).contiguous()
         for stage in codec.stages:
             stage.model.network.int8 = in_bytes and usable
         torch.set_num_threads(threads)
         torch.backends.mkldnn.set_flags(fast)
-        IntegerUNet.forward = in_parts(batch, torch.compile(FORWARD) if how else FORWARD)
+        IntegerUNet.forward = in_parts(batch, torch.compile(FORWARD) if settings is COMPILED else FORWARD)
         file = io.BytesIO()
         compress(Keeper(codec), ArraySource(images), file, per_block=70, verify=False)
         assert file.getvalue() == archive, f"another archive: {setting}"
@@ -48,7 +55,7 @@ def main(codec_file, images_file, archive_file, table_codec_file, table_file, ta
 
 def check_table(codec, content, archive, how):
     forward = IntegerColumns.forward
-    for batch, threads, fast, *_ in COMPILED if how else PLAIN[1:2]:
+    for batch, threads, fast, *_ in PLAIN[:1] if how else PLAIN[1:2]:
         torch.set_num_threads(threads)
         torch.backends.mkldnn.set_flags(fast)
         IntegerColumns.forward = in_parts(batch, torch.compile(forward) if how else forward)

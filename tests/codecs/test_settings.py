@@ -21,37 +21,41 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """A codec, images and the archive of them; blocks are no multiple of any batch."""
-    home, images = tmp_path_factory.mktemp("settings"), some_images("grey", 80)
-    save_codec(some_codec("grey"), home / "some.codec")
-    np.save(home / "images.npy", images)
-    file = io.BytesIO()
-    compress(Keeper(some_codec("grey")), ArraySource(images), file, per_block=70)
-    (home / "images.aoz").write_bytes(file.getvalue())
+def home(tmp_path_factory):
+    """Codecs, images, a table and archives of them; blocks are no multiple of any batch."""
+    home = tmp_path_factory.mktemp("settings")
+    for name, count in (("grey", 80), ("colours", 9)):
+        save_codec(some_codec(name), home / f"{name}.codec")
+        np.save(home / f"{name}.npy", some_images(name, count))
+        (home / f"{name}.aoz").write_bytes(archived(some_codec(name), ArraySource(some_images(name, count)), per_block=70))
     content = some_frame(48).to_csv(index=False).encode()
-    source, table = csv_source(content), io.BytesIO()
+    source = csv_source(content)
     save_codec(codec := fit_table_codec(source.names, source.texts, effort=20 / 1500), home / "table.codec")
-    compress(Keeper(codec), source, table)
     (home / "table.csv").write_bytes(content)
-    (home / "table.aoz").write_bytes(table.getvalue())
-    return [home / name for name in ("some.codec", "images.npy", "images.aoz", "table.codec", "table.csv", "table.aoz")]
+    (home / "table.aoz").write_bytes(archived(codec, source))
+    return home
 
 
-def run(files, how, *more):
-    command = [sys.executable, str(SCRIPT), *map(str, files), *more]
+def archived(codec, source, per_block=None):
+    file = io.BytesIO()
+    compress(Keeper(codec), source, file, per_block)
+    return file.getvalue()
+
+
+def run(home, how, *more):
+    command = [sys.executable, str(SCRIPT), str(home), *more]
     return subprocess.run(command, env=os.environ | how, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize("name", SETTINGS)
-def test_archives_do_not_depend_on_the_machine(files, name):
-    result = run(files, SETTINGS[name])
+def test_archives_do_not_depend_on_the_machine(home, name):
+    result = run(home, SETTINGS[name])
     assert result.returncode == 0, result.stderr[-2000:]
 
 
 @pytest.mark.slow
-def test_archives_do_not_depend_on_compilation(files):
-    result = run(files, {}, "compile")
+def test_archives_do_not_depend_on_compilation(home):
+    result = run(home, {}, "compile")
     if "CppCompileError" in result.stderr or "InvalidCxxCompiler" in result.stderr or "No working C++ compiler" in result.stderr:
         pytest.skip("no compiler here")
     assert result.returncode == 0, result.stderr[-2000:]
