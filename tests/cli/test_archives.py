@@ -2,11 +2,14 @@
 
 import gzip
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
 from anyorder.coding import Archive, ArchiveWriter
 from anyorder.data.image import read_image, write_image
@@ -157,6 +160,29 @@ def test_names_in_archives_are_those_of_shipped_models(tmp_path, run, monkeypatc
     assert "does not come with the package: name it with --model" in result.stderr
 
 
+def test_what_is_damaged_takes_nobodys_place(tmp_path, run):
+    np.save(tmp_path / "images.npy", np.random.default_rng(0).integers(0, 256, (4, 5, 6)))
+    assert run("compress", tmp_path / "images.npy", "--per-block", "1").exit_code == 0
+    content = bytearray((tmp_path / "images.aoz").read_bytes())
+    content[Archive(bytes(content)).places[1] + 40] ^= 1
+    (tmp_path / "images.aoz").write_bytes(content)
+    before = (tmp_path / "images.npy").read_bytes()
+    result = run("decompress", tmp_path / "images.aoz", "-o", tmp_path / "images.npy")
+    assert result.exit_code == 1
+    assert "name another file for what is left" in result.stderr
+    assert (tmp_path / "images.npy").read_bytes() == before
+    assert "image 1 is lost" in run("decompress", tmp_path / "images.aoz", "-o", tmp_path / "left.npy").stderr
+    assert len(np.load(tmp_path / "left.npy")) == 4
+
+
+def test_devices_are_not_replaced(tmp_path, run):
+    np.save(tmp_path / "images.npy", np.zeros((4, 5, 6)))
+    os.mkfifo(tmp_path / "pipe")
+    result = run("compress", tmp_path / "images.npy", "-o", tmp_path / "pipe")
+    assert result.exit_code == 1
+    assert "no ordinary file" in result.stderr
+
+
 def test_a_model_inside_that_is_damaged_is_told(tmp_path, run):
     content = bytearray((Path(__file__).parents[1] / "codecs" / "kept" / "csv.aoz").read_bytes())
     content[Archive(bytes(content)).places[0] + 60] ^= 1
@@ -226,3 +252,25 @@ def test_a_table_with_types_comes_back(tmp_path, run):
     result = run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.csv")
     assert result.exit_code != 0
     assert ".parquet" in result.stderr
+
+
+def test_a_table_with_types_that_no_frame_has_comes_back_byte_for_byte(tmp_path, run):
+    """Whole numbers beside gaps become floating point in pandas, if the file does not say otherwise."""
+    table = pa.table({"n": pa.array([2**53 + 1, None, 2**60 + 7]), "small": pa.array([1, None, 3], pa.int8())})
+    parquet.write_table(table, tmp_path / "table.parquet")
+    assert run("compress", tmp_path / "table.parquet", "-o", tmp_path / "a.aoz").exit_code == 0
+    assert run("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back.parquet").exit_code == 0
+    assert (tmp_path / "back.parquet").read_bytes() == (tmp_path / "table.parquet").read_bytes()
+    assert parquet.read_table(tmp_path / "back.parquet").equals(table)
+    words = pa.table({"word": ["a", None, "b"], "kind": pa.array(["x", "y", "x"]).dictionary_encode(), "x": [1.5, 2.5, None]})
+    parquet.write_table(words, tmp_path / "words.parquet")
+    assert run("compress", tmp_path / "words.parquet", "-o", tmp_path / "w.aoz").exit_code == 0
+    assert json.loads(run("inspect", tmp_path / "w.aoz", "--json").stdout)["form"]["kind"] == "frame"
+
+
+def test_several_arrays_are_no_array(tmp_path, run):
+    np.savez(tmp_path / "a.npz", a=np.zeros(3))
+    (tmp_path / "a.npz").rename(tmp_path / "a.npy")
+    result = run("compress", tmp_path / "a.npy")
+    assert result.exit_code == 1
+    assert "several arrays" in result.stderr

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from PIL import Image
 
-from anyorder import FormatError, InputError
+from anyorder import AnyOrderError, FormatError, InputError
 from anyorder.codecs import (
     ArraySource,
     FolderSource,
@@ -22,6 +22,7 @@ from anyorder.codecs import (
     decompress_array,
     decompress_folder,
 )
+from anyorder.codecs.archives import block_size
 from anyorder.codecs.blocks import MODELLED, PLAIN, Content, pack, squeezed, unsqueezed
 from anyorder.codecs.images.blocks import checked
 from anyorder.coding import Archive, ArchiveWriter
@@ -219,7 +220,7 @@ def test_files_that_cannot_be_written_are_told(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", [PurePosixPath, PureWindowsPath])
-@pytest.mark.parametrize("name", ["/etc/passwd", "../up.png", "a/../../b", "", "a\0b", ".."])
+@pytest.mark.parametrize("name", ["/etc/passwd", "../up.png", "a/../../b", "", "a\0b", "..", "\ud800"])
 def test_names_stay_inside_their_folder(name, kind):
     with pytest.raises(FormatError, match="outside"):
         checked(name, kind)
@@ -302,6 +303,44 @@ def test_an_archive_that_ends_before_its_model():
     assert [one.items for one in lost] == [range(5)]
 
 
+@pytest.mark.parametrize("name", ENCODERS)
+def test_a_machine_that_computes_otherwise_is_found_out(name, monkeypatch):
+    """One number of one call of a network is off by the least there is, and what was coded says so."""
+    images = some_images(name, 3)
+    content = archived(images, Keeper(some_codec(name)))
+    network, wrong = type(some_codec(name).stages[0].model.network), 0
+    forward = network.forward
+    for call in range(3):
+        calls = iter(range(10**6))
+
+        def off(self, x, given, context=None, calls=calls, call=call):
+            said = forward(self, x, given, context)
+            said[0] += (next(calls) == call) / 1024
+            return said
+
+        monkeypatch.setattr(network, "forward", off)
+        back, lost = decompress_array(opened(content, name))
+        assert lost or (back == images).all()
+        wrong += bool(lost)
+    assert wrong
+
+
+def test_models_are_read_again_before_they_are_trusted(monkeypatch):
+    import anyorder.codecs.archives as archives
+
+    monkeypatch.setattr(archives, "from_bytes", lambda content, name: some_codec("few levels"))
+    with pytest.raises(AnyOrderError, match="did not come back"):
+        archived(some_images("grey", 2), Keeper(some_codec("grey"), inside=True))
+    monkeypatch.setattr(archives, "MOST_MODEL", 10)
+    with pytest.raises(InputError, match="at most 10 fit"):
+        archived(some_images("grey", 2), Keeper(some_codec("grey"), inside=True))
+
+
+def test_blocks_are_no_larger_than_memory_allows():
+    codec = some_codec("grey")
+    assert block_size(ArraySource(some_images("grey", 2)), 2**17, codec) == codec.most_rows == 2**23 // (15 * 14)
+
+
 def test_another_model_is_refused():
     content = archived(some_images("grey", 5), Keeper(some_codec("grey"), name="mine"))
     with pytest.raises(InputError, match="'mine' of fingerprint"):
@@ -342,6 +381,7 @@ def forged(change, blocks=None):
         lambda about: about["form"].update(dtype="nonsense"),
         lambda about: about["form"].update(dtype="<f8"),
         lambda about: about["form"].update(dtype="(1,"),
+        lambda about: about.update(count=10**30),
         lambda about: about["form"].update(dtype="|V0"),
         lambda about: about["form"].update(shape=[5, float("inf")]),
         lambda about: about["form"].update(shape=[5, 0, 10**30]),

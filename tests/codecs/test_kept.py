@@ -56,6 +56,9 @@ KEPT = {
     "bytes": "d92136669606ad3a",
     "folder": "4875982a2233792f",
     "plain": "1eae5f212eaf66af",
+    "checked-csv": "cec2d75bd5da9739",
+    "checked-around": "22d5bc19c98d352d",
+    "checked-folder": "699ae09ead0ca377",
 }
 
 
@@ -97,14 +100,17 @@ def test_nothing_that_was_kept_is_forgotten():
 
 
 def making():
-    """For every name its keeper and its source."""
+    """For every name its keeper and its source; all whose names begin with "checked" hold checksums of what comes back."""
     rng = np.random.default_rng(0)
     shipped = {name: (AnyOrder.load(name).known_codec_, name) for name in SHIPPED}
     small = {"grey": ImageEncoder(9, 8, 1, 256), "colours": ImageEncoder(8, 8, 3, 256, colours=True)}
     for name, (codec, known) in {**shipped, **{name: (small_codec(encoder), "") for name, encoder in small.items()}}.items():
         yield name, Keeper(codec, known, inside=not known), ArraySource(expected(codec, 5, 0))
     table = csv_source(some_frame(3000).drop(columns="note").to_csv(index=False).encode())
-    yield "csv", Keeper(fit_table_codec(table.names, table.texts, effort=0.1), inside=True), table
+    for name in ("csv", "checked-csv"):
+        yield name, Keeper(fit_table_codec(table.names, table.texts, effort=0.1), inside=True), table
+    around = small_codec(ImageEncoder(8, 8, 3, 256, colours=True), around=(3,))
+    yield "checked-around", Keeper(around, inside=True), ArraySource(expected(around, 5, 0))
     frame = some_frame(1000).astype({"town": "category", "price": "Int16"}).set_index("day")[["walk", "town", "price"]]
     source = FrameSource(frame)
     yield "frame", Keeper(fit_table_codec(source.names, source.texts, effort=0.1), inside=True), source
@@ -114,16 +120,17 @@ def making():
         for k, image in enumerate(expected(codec, 5, 0)):
             Image.fromarray(image).save(Path(folder) / f"{k} \u00fc.png")
         (Path(folder) / "notes.txt").write_text("not an image")
-        yield "folder", Keeper(codec, inside=True), FolderSource(Path(folder))
+        for name in ("folder", "checked-folder"):
+            yield name, Keeper(codec, inside=True), FolderSource(Path(folder))
     yield "plain", Keeper(), ArraySource(rng.integers(0, 256, (4, 5, 6)).astype(np.uint8))
 
 
-def small_codec(encoder):
+def small_codec(encoder, around=()):
     stages = []
     for plan in plans(encoder):
         schema = Schema.repeat(encoder.schema.variables[0].domain, len(plan.order))
         head = default_head(schema.variables[0].domain)
-        network = IntegerUNet(schema, head.width * len(schema), plan.shape, (8,), 1)
+        network = IntegerUNet(schema, head.width * len(schema), plan.shape, (8,), 1, around=around)
         with torch.no_grad():
             for parameter in network.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape)

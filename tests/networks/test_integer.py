@@ -164,6 +164,18 @@ def test_nothing_about_the_computation_matters(name):
             assert torch.equal(net(x, given), expected)
 
 
+@pytest.mark.parametrize("setting", ["conv", "matmul"])
+def test_narrower_products_are_switched_off_and_on_again(setting):
+    kind = getattr(torch.backends.mkldnn, setting)
+    before, kind.fp32_precision = kind.fp32_precision, "bf16"
+    try:
+        with exactly():
+            assert kind.fp32_precision == "ieee"
+        assert kind.fp32_precision == "bf16"
+    finally:
+        kind.fp32_precision = before
+
+
 @pytest.mark.skipif(not int8.available(), reason="this build of torch has no int8 kernels")
 @pytest.mark.parametrize("name", NETS)
 def test_int8_kernels_give_the_same_answers(name):

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from ..codecs import (
     ArraySource,
+    BytesSource,
     Codec,
     Done,
     FolderSource,
@@ -31,7 +32,7 @@ from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
 from ..shipped import model_file, names, shipped_file
-from .files import check_place, read_bytes, suffix_of, untouched_parquet, write_content, write_table
+from .files import check_place, read_bytes, same_types, suffix_of, untouched_parquet, write_content, write_table
 from .inspecting import inspect
 from .progress import bar, calls_shown
 
@@ -72,10 +73,10 @@ def write(keeper: Keeper, source: Source, output: Path, written: Written) -> Non
 
 def compressing(keeper: Keeper, source: Source, written: Written) -> AbstractContextManager[Done | None]:
     """A bar for blocks, or for what goes on in them if they are large."""
-    per_block = block_size(source, written.per_block)
+    per_block = block_size(source, written.per_block, keeper.codec)
     if not isinstance(keeper.codec, TableCodec):
         return bar("compressing", source.count)
-    return coding("compressing", keeper.codec, source.count, per_block, 2 if written.verify else 1)
+    return coding("compressing", keeper.codec, source.count, per_block, 2 if written.verify and not keeper.inside else 1)
 
 
 def write_with_own_model(source: Source, output: Path, effort: float, written: Written) -> None:
@@ -89,6 +90,8 @@ def write_with_own_model(source: Source, output: Path, effort: float, written: W
         write(Keeper(codec, inside=True), source, beside, written)
         if beside.stat().st_size < output.stat().st_size:
             beside.replace(output)
+    except InputError:  # a model too large to be kept: the archive without it is there
+        return
     finally:
         beside.unlink(missing_ok=True)
 
@@ -98,14 +101,23 @@ def source_of(path: Path) -> Source:
         return FolderSource(path)
     if is_table(path):
         content = read_bytes(path)
-        return FrameSource(untouched_parquet(path.name, content)) if suffix_of(path) == ".parquet" else csv_source(content)
+        return parquet_source(path.name, content) if suffix_of(path) == ".parquet" else csv_source(content)
     if path.suffix.lower() != ".npy" or not path.is_file():
         raise InputError(f"{str(path)!r} is no table (.csv, .tsv, .parquet), no folder and no array of images (.npy).")
     try:
         with open(path, "rb") as file:
-            return ArraySource(np.load(file))
+            array = np.load(file)
     except (ValueError, EOFError, OSError, MemoryError, BadZipFile) as error:
         raise InputError(f"{path.name} cannot be read as an array: {error}.") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path.name} holds several arrays (.npz), not one. Save each as .npy.")
+    return ArraySource(array)
+
+
+def parquet_source(name: str, content: bytes) -> Source:
+    """The table with its types, if a data frame can have them; else the file as it is."""
+    frame = untouched_parquet(name, content)
+    return FrameSource(frame) if same_types(frame, content) else BytesSource(content)
 
 
 def is_table(path: Path) -> bool:
@@ -158,20 +170,28 @@ def decompress_path(archive: Path, output: Path, model: Path | None) -> Document
         check_place(output, archive)
         with bar("decompressing", found.count) as done:
             array, lost = decompress_array(found, done=done)
+        check_whole(lost, output)
         write_array(array, output)
     saved = found.count - sum(len(one.items) for one in lost)
     return {"output": str(output), found.items: saved, "lost": [one.told(found.items) for one in lost]}
 
 
+def check_whole(lost: list[Lost], output: Path) -> None:
+    """What is damaged must not take the place of something that may be whole."""
+    if lost and output.exists():
+        raise InputError(f"The archive is damaged, and {str(output)!r} is there already: name another file for what is left.")
+
+
 def write_table_of(found: OpenArchive, archive: Path, output: Path) -> list[Lost]:
     """The file as it was, or under .gz; a table with types in a .parquet file."""
     check_place(output, archive)
-    frame = found.form["kind"] == "frame"
-    if frame != (suffix_of(output) == ".parquet"):
-        wanted = "a table with types: name a .parquet file" if frame else "a file of values: name a .csv or .tsv file"
+    kind = found.form["kind"]
+    if kind != "bytes" and (kind == "frame") != (suffix_of(output) == ".parquet"):
+        wanted = "a table with types: name a .parquet file" if kind == "frame" else "a file of values: name a .csv or .tsv file"
         raise InputError(f"{archive.name} holds {wanted}, not {str(output)!r}.")
     with coding("decompressing", found.codec, found.count, found.per_block):
         table, lost = decompress_table(found)
+    check_whole(lost, output)
     if isinstance(table, bytes):
         write_content(table, output)
     else:

@@ -115,6 +115,24 @@ def untouched_parquet(name: str, content: bytes) -> Frame:
         raise FormatError(f"{name} is not a parquet file, or not a whole one ({first_line(error)}).") from error
 
 
+def same_types(frame: Frame, content: bytes) -> bool:
+    """Whether a frame has the types of the parquet file it was read from: whole numbers beside gaps, say, have none in pandas."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    def plain(kind: Any) -> Any:
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return pa.large_string() if pa.types.is_string(kind) else kind
+
+    def types(schema: Any) -> dict[str, Any]:
+        return {field.name: plain(field.type) for field in schema}
+
+    try:
+        return types(parquet.read_schema(io.BytesIO(content))) == types(pa.Table.from_pandas(frame).schema)
+    except (pa.ArrowException, ValueError, TypeError):
+        return False
+
+
 def read_parquet(name: str, content: bytes) -> Frame:
     pd, frame = pandas(), untouched_parquet(name, content)
     if not len(frame):
@@ -158,9 +176,11 @@ def check_model_output(path: Path, *inputs: Path) -> None:
 
 
 def check_place(path: Path, *inputs: Path) -> None:
-    """The folder is there, and no input would be overwritten."""
+    """The folder is there, and neither an input nor anything that is no file would be overwritten."""
     if path.is_dir():
         raise InputError(f"Cannot write {str(path)!r}: it is a folder. Name a file.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"Cannot write {str(path)!r}: it is no ordinary file. Name one.")
     if not path.parent.is_dir():
         raise InputError(f"Cannot write {path.name}: its folder {str(path.parent)!r} does not exist. Make it first.")
     for given in inputs:

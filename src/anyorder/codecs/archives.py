@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, final
 
 from ..coding import Archive, ArchiveWriter, Writable
@@ -11,6 +12,7 @@ from .files import fingerprint, from_bytes, to_bytes
 from .sources import Codec, Done, Source
 
 MOST_PER_BLOCK = 2**17
+MOST_ITEMS = 2**48
 MOST_MODEL = 2**28  # bytes
 MOST_BYTES = 2**28  # of the items in a block
 KINDS = {"images": ("array", "folder"), "table": ("frame", "csv", "bytes")}
@@ -60,13 +62,15 @@ def compress(
     """Write an archive, one block after the other; how many bytes it has. Of large items fewer go into a block."""
     if keeper.codec is not None and not isinstance(keeper.codec, source.wants):
         raise InputError(f"The model was not made for what is compressed here: expected one of {source.what}.")
-    per_block = block_size(source, per_block)
+    per_block, reader = block_size(source, per_block, keeper.codec), keeper.codec
     with ArchiveWriter(file, described(keeper, source, per_block)) as archive:
         if keeper.inside and keeper.codec is not None:
-            archive.add(squeezed(to_bytes(keeper.codec)))
+            model = to_bytes(keeper.codec)
+            reader = read_again(model, fingerprint(keeper.codec))
+            archive.add(squeezed(model))
         for some in spans(source.count, per_block):
             raw = pack(source.pack(keeper.codec, some))
-            if verify and not source.same(keeper.codec, some, unpack(raw)):
+            if verify and not source.same(reader, some, unpack(raw)):
                 raise AnyOrderError(
                     f"Items {some.start} to {some.stop - 1} did not come back as they were: nothing was written. "
                     "This is a fault of anyorder or of this machine; please report it."
@@ -77,14 +81,25 @@ def compress(
     return archive.at
 
 
-def block_size(source: Source, per_block: int | None) -> int:
+def read_again(model: bytes, wanted: str) -> Codec:
+    """The codec as a reader of the archive will have it."""
+    if len(model) > MOST_MODEL:
+        raise InputError(f"The model has {len(model)} bytes; at most {MOST_MODEL} fit into an archive.")
+    codec = from_bytes(model, "The model for the archive")
+    if fingerprint(codec) != wanted:
+        raise AnyOrderError("The model did not come back as it was: nothing was written. Please report this.")
+    return codec
+
+
+def block_size(source: Source, per_block: int | None, codec: Codec | None = None) -> int:
     """How many items go into a block: as many as are wanted, or as usual, but fewer if they are large."""
     wanted = source.per_block if per_block is None else per_block
     if not 1 <= wanted <= MOST_PER_BLOCK:
         raise InputError(f"per_block={wanted}; expected 1 to {MOST_PER_BLOCK} items in a block.")
     if source.item_bytes > MOST_REST:
         raise InputError(f"An item has {source.item_bytes} bytes; at most {MOST_REST} fit into a block.")
-    return min(wanted, max(1, MOST_BYTES // max(source.item_bytes, 1)))
+    most = MOST_PER_BLOCK if codec is None else codec.most_rows
+    return min(wanted, most, max(1, MOST_BYTES // max(source.item_bytes, 1)))
 
 
 def described(keeper: Keeper, source: Source, per_block: int) -> dict[str, Any]:
@@ -116,7 +131,7 @@ class ClosedArchive:
         self.skip = 1 if self.model and self.model.get("inside") else 0
         blocks = self.skip + -(-self.count // self.per_block) if self.per_block > 0 else -1
         lost_end = bool(archive.damage) and len(archive) < blocks
-        if self.count < 0 or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
+        if not 0 <= self.count <= MOST_ITEMS or self.per_block > MOST_PER_BLOCK or (len(archive) != blocks and not lost_end):
             raise FormatError(f"The archive has {len(archive)} blocks, but claims {self.count} items, {self.per_block} in each.")
         inside = max(0, len(archive) - self.skip)
         self.there = min(self.count, self.per_block * inside)  # items whose blocks are there, damaged or not
@@ -126,7 +141,7 @@ class ClosedArchive:
         """What is counted."""
         return ITEMS[self.form["kind"]]
 
-    @property
+    @cached_property
     def lost_model(self) -> str:
         """Why the model that should be inside is lost, if it is."""
         if not self.skip:

@@ -1,24 +1,28 @@
 """What is in a block of an archive: what the model coded, and whatever the model does not know as it is, under zstd.
 
-    block = method:u8 lengths:3 x u32 notes stream rest        (little-endian)
+    block = method:u8 lengths:3 x u32 [check:u32] notes stream rest        (little-endian)
 
 `notes` is JSON under zstd, and empty if there is nothing to say; `stream` is the range coder's; `rest` is under zstd. The
-method is 1 if the stream comes from the model, 0 if there is no stream because zstd alone was shorter.
+method is 0 if there is no stream because zstd alone was shorter, and 2 if the stream comes from the model: then `check` is the
+CRC-32 of what must come back. The first archives have method 1 in its place, and no check.
 """
 
 import json
 import struct
+import zlib
 from itertools import pairwise
 from typing import Any, NamedTuple, final
 
 import zstandard
 
-from ..errors import FormatError
+from ..errors import FormatError, InputError
 
 HEAD = struct.Struct("<BIII")
-PLAIN, MODELLED = 0, 1
+CHECK = struct.Struct("<I")
+PLAIN, MODELLED, CHECKED = 0, 1, 2  # CHECKED is how MODELLED is written if there is a check
 LEVEL = 19
 MOST_REST = 2**31  # bytes that a block may unpack to
+MOST_NOTES = 2**26  # and its notes
 
 
 @final
@@ -29,13 +33,30 @@ class Content(NamedTuple):
     notes: dict[str, Any]
     stream: bytes
     rest: bytes
+    check: int | None = None  # the CRC-32 of what the model must give back
+
+    def checked(self, *parts: bytes) -> None:
+        """Refuse what was decoded if it is not what was coded."""
+        if self.check is not None and self.check != crc(*parts):
+            raise FormatError(
+                "What was decoded is not what was coded: this machine computes otherwise, or the model is another one."
+            )
+
+
+def crc(*parts: bytes) -> int:
+    found = 0
+    for part in parts:
+        found = zlib.crc32(part, found)
+    return found
 
 
 def pack(content: Content) -> bytes:
     notes = squeezed(json.dumps(content.notes, ensure_ascii=False, separators=(",", ":")).encode()) if content.notes else b""
     rest = squeezed(content.rest) if content.rest else b""
-    head = HEAD.pack(content.method, len(notes), len(content.stream), len(rest))
-    return head + notes + content.stream + rest
+    if content.notes and zstandard.frame_content_size(notes) > MOST_NOTES:
+        raise InputError("What is to be said of a block is too much. Put fewer items into a block (--per-block).")
+    method, check = (content.method, b"") if content.check is None else (CHECKED, CHECK.pack(content.check))
+    return HEAD.pack(method, len(notes), len(content.stream), len(rest)) + check + notes + content.stream + rest
 
 
 def shorter(modelled: Content, plain: Content) -> Content:
@@ -51,17 +72,19 @@ def unpack(raw: bytes) -> Content:
     if len(raw) < HEAD.size:
         raise FormatError(f"A block of {len(raw)} bytes has no head.")
     method, *lengths = HEAD.unpack(raw[: HEAD.size])
-    if method not in (PLAIN, MODELLED) or HEAD.size + sum(lengths) != len(raw):
+    start = HEAD.size + (CHECK.size if method == CHECKED else 0)
+    if method not in (PLAIN, MODELLED, CHECKED) or start + sum(lengths) != len(raw):
         raise FormatError(f"A block of {len(raw)} bytes with method {method} claims parts of {lengths} bytes.")
-    ends = [HEAD.size + sum(lengths[:k]) for k in range(4)]
+    check = CHECK.unpack(raw[HEAD.size : start])[0] if method == CHECKED else None
+    ends = [start + sum(lengths[:k]) for k in range(4)]
     notes, stream, rest = (raw[a:b] for a, b in pairwise(ends))
     try:
-        said = json.loads(unsqueezed(notes, MOST_REST)) if notes else {}
+        said = json.loads(unsqueezed(notes, MOST_NOTES)) if notes else {}
     except (ValueError, RecursionError) as error:
         raise FormatError(f"The notes of a block cannot be read ({error}).") from error
     if not isinstance(said, dict):
         raise FormatError("The notes of a block are no object.")
-    return Content(method, said, stream, unsqueezed(rest, MOST_REST) if rest else b"")
+    return Content(MODELLED if method == CHECKED else method, said, stream, unsqueezed(rest, MOST_REST) if rest else b"", check)
 
 
 def squeezed(data: bytes) -> bytes:

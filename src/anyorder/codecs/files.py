@@ -19,7 +19,10 @@ from .tables.files import KIND, table_fingerprint, table_from_bytes, table_to_by
 
 def to_bytes(codec: Codec) -> bytes:
     """The same bytes for the same codec."""
-    return table_to_bytes(codec) if isinstance(codec, TableCodec) else image_to_bytes(codec)
+    try:
+        return table_to_bytes(codec) if isinstance(codec, TableCodec) else image_to_bytes(codec)
+    except SafetensorError as error:
+        raise InputError(f"The model is too large to be kept ({error}).") from error
 
 
 def from_bytes(content: bytes, name: str = "The codec") -> Codec:

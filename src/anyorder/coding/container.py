@@ -68,6 +68,8 @@ class ArchiveWriter:
     def __init__(self, file: Writable, about: dict[str, Any]) -> None:
         self.file, self.places = file, list[int]()
         self.description = json.dumps(about).encode()
+        if json.loads(self.description) != about:
+            raise InputError("The description of the archive would not come back as it is: a label is no text that can be kept.")
         if len(self.description) > MOST_DESCRIPTION:
             raise InputError(f"The description of the archive has {len(self.description)} bytes; at most {MOST_DESCRIPTION} fit.")
         self.at = 0
@@ -198,7 +200,8 @@ class Archive:
 
     def _blocks(self, file: Readable, parts: list[_Found]) -> tuple[dict[int, int], int]:
         """Where each block begins, and how many there were."""
-        places = {found.number: found.at for found in parts if found.kind == BLOCK}
+        blocks = [found for found in parts if found.kind == BLOCK and found.number * OVERHEAD <= found.at]  # all others lie
+        places = {found.number: found.at for found in blocks}
         index = next((found for found in parts if found.kind == INDEX), None)
         content = None if index is None else read_content(file, index)
         if index is not None and content is not None and len(content) == PLACE.size * index.number:

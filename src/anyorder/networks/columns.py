@@ -137,7 +137,7 @@ class IntegerColumns(Network):
         """No sum can leave what float32 holds exactly."""
         for layer in self.layers():
             layer.check_bound()
-        if (self.start.abs() > START_TOP * START_GRID).any():
+        if (self.start.double().abs() > START_TOP * START_GRID).any():
             raise FormatError(f"A network of columns starts from scores beyond {START_TOP}.")
 
 

@@ -45,13 +45,32 @@ class Rounded(torch.autograd.Function):
 @contextmanager
 def exactly() -> Iterator[None]:
     """Without what would round on the way: narrower numbers, and kernels that do not add up products (NNPACK's)."""
-    precision = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        with torch.no_grad(), torch.autocast("cpu", enabled=False), torch.backends.nnpack.flags(enabled=False):
+    autocast, nnpack = torch.autocast("cpu", enabled=False), torch.backends.nnpack.flags(enabled=False)
+    with torch.no_grad(), autocast, nnpack, full_precision():
+        yield
+
+
+@contextmanager
+def full_precision() -> Iterator[None]:
+    """Products of float32 as such, whichever setting asked for narrower ones."""
+    kinds = [getattr(torch.backends.mkldnn, name, None) for name in ("conv", "matmul")]
+    settings: list[Any] = [kind for kind in kinds if hasattr(kind, "fp32_precision")]
+    if not settings:  # torch before 2.9
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision("highest")
+        try:
             yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+        return
+    asked = [kind.fp32_precision for kind in settings]
+    for kind in settings:
+        kind.fp32_precision = "ieee"
+    try:
+        yield
     finally:
-        torch.set_float32_matmul_precision(precision)
+        for kind, precision in zip(settings, asked, strict=True):
+            kind.fp32_precision = precision
 
 
 def activated(x: Tensor) -> Tensor:
@@ -175,7 +194,7 @@ class Whole(nn.Module):
     def check_bound(self) -> None:
         """No partial sum of this layer can leave what float32 holds exactly, whatever it is shown."""
         power = self.power.double()
-        if ((power < 0) | (power > FINEST)).any() or (self.numerator.abs() > self.most).any():
+        if ((power < 0) | (power > FINEST)).any() or (self.numerator.double().abs() > self.most).any():
             raise FormatError(
                 f"A layer of whole numbers has weights that are not m / 2^k with |m| <= {self.most}, k <= {FINEST}."
             )

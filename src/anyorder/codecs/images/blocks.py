@@ -2,7 +2,7 @@
 
 import io
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Any
@@ -14,13 +14,12 @@ from PIL import Image, UnidentifiedImageError
 from ...data import ImageEncoder
 from ...errors import FormatError, InputError
 from ...schema import Values
-from ..blocks import MODELLED, PLAIN, Content, shorter
+from ..blocks import MODELLED, PLAIN, Content, crc, shorter
+from .formats import WRITTEN, nothing_else
 from .pyramid import ImageCodec
 
 Pixels = NDArray[Any]
-WRITTEN = {".png": "PNG", ".bmp": "BMP"}  # formats that keep every pixel
 HARMLESS = {"dpi", "compression"}  # what a file may say besides, and we do not keep
-MOST_VALUES = 2**28  # of a block
 
 
 def pack_array(codec: ImageCodec | None, images: Pixels) -> Content:
@@ -31,7 +30,7 @@ def pack_array(codec: ImageCodec | None, images: Pixels) -> Content:
         return plain
     encoder, x = found
     notes = {} if encoder.unit == codec.encoder.unit else {"unit": encoder.unit}
-    return shorter(Content(MODELLED, notes, codec.encode(x), b""), plain)
+    return shorter(Content(MODELLED, notes, codec.encode(x), b"", crc(plain.rest)), plain)
 
 
 def unpack_array(codec: ImageCodec | None, content: Content, shape: Sequence[int], dtype: np.dtype[Any]) -> Pixels:
@@ -42,7 +41,9 @@ def unpack_array(codec: ImageCodec | None, content: Content, shape: Sequence[int
     pixels = decoded(codec, content, shape[0])
     if pixels.size != int(np.prod(shape)):
         raise FormatError(f"A block holds {pixels.size} values; images of shape {tuple(shape)} have another number.")
-    return pixels.astype(dtype).reshape(shape)
+    found = pixels.astype(dtype).reshape(shape)
+    content.checked(found.tobytes())
+    return found
 
 
 def known(encoder: ImageEncoder, images: Pixels) -> tuple[ImageEncoder, Values] | None:
@@ -62,7 +63,7 @@ def decoded(codec: ImageCodec | None, content: Content, rows: int) -> Pixels:
     """The images in the stream of a block."""
     if codec is None:
         raise FormatError("A block was coded by a model, but the archive names none.")
-    if rows * len(codec.encoder) > MOST_VALUES:
+    if rows > codec.most_rows:
         raise FormatError(f"A block claims to hold {rows} images of {len(codec.encoder)} values; that is too many for one block.")
     try:
         encoder = replace(codec.encoder, unit=int(content.notes.get("unit", codec.encoder.unit)))
@@ -90,7 +91,13 @@ def pack_files(codec: ImageCodec | None, folder: Path, names: Sequence[str]) -> 
     stream = codec.encode(replace(codec.encoder, unit=unit).encode(pixels))
     notes = {"names": list(names)} | as_they_are(files, fits) | {"mode": mode, "unit": unit}
     rest = b"".join(file for file, fit in zip(files, fits, strict=True) if not fit)
-    return shorter(Content(MODELLED, notes, stream, rest), plain)
+    back = [image if fit and image is not None else file for image, file, fit in zip(images, files, fits, strict=True)]
+    return shorter(Content(MODELLED, notes, stream, rest, crc(*map(kept, back))), plain)
+
+
+def kept(item: Image.Image | bytes) -> bytes:
+    """What must come back of a file."""
+    return item if isinstance(item, bytes) else as_array(item).tobytes()
 
 
 def as_they_are(files: Sequence[bytes], fits: Sequence[bool]) -> dict[str, Any]:
@@ -105,7 +112,7 @@ def kind_of(encoder: ImageEncoder, image: Image.Image | None) -> tuple[str, int]
     return None if image is None or found is None else (image.mode, found[0].unit)
 
 
-def unpack_files(codec: ImageCodec | None, content: Content) -> Iterator[tuple[str, Image.Image | bytes]]:
+def unpack_files(codec: ImageCodec | None, content: Content, count: int) -> list[tuple[str, Image.Image | bytes]]:
     """Every file: its image, or its bytes."""
     try:
         names = [checked(str(name)) for name in content.notes["names"]]
@@ -115,33 +122,31 @@ def unpack_files(codec: ImageCodec | None, content: Content) -> Iterator[tuple[s
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise FormatError(f"The notes of a block cannot be read ({error!r}).") from error
     coded = [k for k in range(len(names)) if k not in whole]
-    if sum(whole.values()) != len(content.rest) or min(whole.values(), default=0) < 0 or (coded and content.method == PLAIN):
+    right = sum(whole.values()) == len(content.rest) and min(whole.values(), default=0) >= 0 and len(names) == count
+    if not right or not whole.keys() <= set(range(count)) or (coded and content.method == PLAIN):
         raise FormatError("The notes of a block do not fit what is in it.")
     mode = content.notes.get("mode", "L")
     if mode not in ("1", "L", "RGB"):
         raise FormatError(f"A block claims to hold images of kind {mode!r}.")
     pixels = decoded(codec, content, len(coded)) if coded else np.zeros(0, dtype=np.uint8)
-    images = dict(zip(coded, pixels, strict=True))
-    at = 0
-    for k, name in enumerate(names):
-        if k in images:
-            yield name, Image.fromarray(images[k]).convert(mode)
-        else:
-            yield name, content.rest[at : at + whole[k]]
-            at += whole[k]
+    images, rest = iter(pixels), io.BytesIO(content.rest)
+    found = [rest.read(whole[k]) if k in whole else Image.fromarray(next(images)).convert(mode) for k in range(count)]
+    content.checked(*map(kept, found))
+    return list(zip(names, found, strict=True))
 
 
 def readable(encoder: ImageEncoder, path: Path) -> Image.Image | None:
     """The image in a file, if its pixels, size and kind are all there is to it, and it could be one that the model knows."""
-    if path.suffix.lower() not in WRITTEN:
+    kind = WRITTEN.get(path.suffix.lower())
+    if kind is None or not nothing_else(kind, path.read_bytes()):
         return None
     try:
         with Image.open(path) as image:
-            plain = image.format == WRITTEN[path.suffix.lower()] and getattr(image, "n_frames", 1) == 1
-            if not plain or image.size != (encoder.width, encoder.height) or set(image.info) - HARMLESS:
+            if image.format != kind or getattr(image, "n_frames", 1) != 1 or image.size != (encoder.width, encoder.height):
                 return None
             image.load()
-            return image.copy() if image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) else None
+            usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
+            return image.copy() if usual else None
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
         return None
 
@@ -163,6 +168,14 @@ def file_of(name: str, image: Image.Image | bytes) -> bytes:
 def checked(name: str, kind: type[PurePath] = PurePath) -> str:
     """A name that stays inside its folder, on a system with such paths."""
     path = kind(name)
-    if path.anchor or not path.parts or ".." in path.parts or "\0" in name:
+    if path.anchor or not path.parts or ".." in path.parts or "\0" in name or not is_text(name):
         raise FormatError(f"The archive holds a file called {name!r}, which would lie outside of its folder.")
     return name
+
+
+def is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -23,6 +23,7 @@ from ...subsets.pictures import Region
 from ..laws import coded
 
 COARSEST = 7  # the first lattice has no side below this, if the image has not
+MOST_VALUES = 2**23  # of a block
 FIRST_CALLS = 12  # network calls for the first lattice
 
 
@@ -115,6 +116,11 @@ class ImageCodec:
 
     encoder: ImageEncoder
     stages: tuple[Stage, ...]
+
+    @property
+    def most_rows(self) -> int:
+        """Of a block: while it is coded, a value takes some hundred bytes."""
+        return max(1, MOST_VALUES // len(self.encoder))
 
     def encode(self, x: Values) -> bytes:
         coder = Encoder()

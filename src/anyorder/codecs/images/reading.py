@@ -1,18 +1,22 @@
 """Images out of archives: what is damaged is told, all else comes back."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...errors import FormatError, InputError
+from ...errors import AnyOrderError, FormatError, InputError
 from ...files import write_bytes
+from ...training.description import BAD_CONTENT
 from ..archives import MOST_BYTES, ClosedArchive, Lost, OpenArchive
 from ..blocks import MOST_REST, Content
 from ..sources import Done
 from .blocks import Pixels, file_of, unpack_array, unpack_files
 from .sources import image_codec
+
+BROKEN = (*BAD_CONTENT, ArithmeticError, MemoryError)  # whatever a forged block may lead to
 
 
 def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done | None = None) -> tuple[Pixels, list[Lost]]:
@@ -27,8 +31,8 @@ def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done
         try:
             if isinstance(content, Content):
                 pixels = unpack_array(image_codec(archive.codec), content, size, dtype)
-        except FormatError as error:
-            content = Lost(some.start // archive.per_block, some, str(error))
+        except BROKEN as error:
+            content = Lost(some.start // archive.per_block, some, told(error))
         if isinstance(content, Lost):
             lost.append(content)
             pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
@@ -37,6 +41,10 @@ def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done
             done(some.stop, wanted.stop)
     whole = np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype)
     return whole.astype(dtype, copy=False), lost  # in its byte order
+
+
+def told(error: BaseException) -> str:
+    return str(error) if isinstance(error, AnyOrderError) else f"it cannot be read ({error!r:.200})"
 
 
 def shape_and_dtype(archive: ClosedArchive) -> tuple[tuple[int, ...], np.dtype[Any]]:
@@ -66,8 +74,8 @@ def decompress_folder(archive: OpenArchive, folder: Path, done: Done | None = No
                 lost.append(content)
             else:
                 lost.extend(write_files(archive, folder, some, content))
-        except FormatError as error:
-            lost.append(Lost(some.start // archive.per_block, some, str(error)))
+        except BROKEN as error:
+            lost.append(Lost(some.start // archive.per_block, some, told(error)))
         if done is not None:
             done(some.stop, archive.count)
     return lost
@@ -75,9 +83,11 @@ def decompress_folder(archive: OpenArchive, folder: Path, done: Done | None = No
 
 def write_files(archive: OpenArchive, folder: Path, some: range, content: Content) -> Iterator[Lost]:
     """All files of a block; those that cannot be written are told."""
-    for number, (name, found) in enumerate(unpack_files(image_codec(archive.codec), content), some.start):
+    for number, (name, found) in enumerate(unpack_files(image_codec(archive.codec), content, len(some)), some.start):
         path = folder / name
         try:
+            if os.path.lexists(path):  # also a name that differs by case only, where that makes no difference
+                raise FileExistsError(0, "it is there already")
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, file_of(name, found))
         except OSError as error:

@@ -1,7 +1,9 @@
 """Images that archives are made from: arrays of them, and folders of files."""
 
+import os
 from abc import abstractmethod
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, final
 
@@ -11,7 +13,8 @@ from PIL import Image
 from ...errors import InputError
 from ..blocks import Content
 from ..sources import Codec, Done, Source
-from .blocks import WRITTEN, Pixels, as_array, pack_array, pack_files, unpack_array, unpack_files
+from .blocks import Pixels, as_array, is_text, pack_array, pack_files, unpack_array, unpack_files
+from .formats import WRITTEN
 from .learning import fit_own_codec
 from .pyramid import ImageCodec
 
@@ -41,6 +44,10 @@ class ArraySource(ImageSource):
             pixels = np.asarray(images)
         except ValueError as error:
             raise InputError(f"compress got {type(images).__name__}, which is no array ({error}).") from error
+        if np.ma.isMaskedArray(images) or hasattr(images, "columns"):
+            raise InputError(
+                f"compress got {type(images).__name__}; expected a plain array of images: its mask or labels would be lost."
+            )
         if pixels.ndim < 1 or pixels.dtype.hasobject or pixels.dtype.kind == "V":
             raise InputError(f"compress got {pixels.dtype} of shape {pixels.shape}; expected an array of images.")
         self.pixels = pixels
@@ -67,9 +74,7 @@ class FolderSource(ImageSource):
         if not folder.is_dir():
             raise InputError(f"There is no folder {str(folder)!r}.")
         self.folder, self.form = folder, {"kind": "folder"}
-        self.names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
-        for name in self.names:
-            check_name(name)
+        self.names = sorted(path.relative_to(folder).as_posix() for path in every_file(folder))
         self.count = len(self.names)
         self.item_bytes = max(((folder / name).stat().st_size for name in self.names), default=0)
 
@@ -77,7 +82,7 @@ class FolderSource(ImageSource):
         return pack_files(image_codec(codec), self.folder, self.names[some.start : some.stop])
 
     def same(self, codec: Codec | None, some: range, content: Content) -> bool:
-        found = list(unpack_files(image_codec(codec), content))
+        found = unpack_files(image_codec(codec), content, len(some))
         return [name for name, _ in found] == self.names[some.start : some.stop] and all(
             self._same(self.folder / name, file) for name, file in found
         )
@@ -99,11 +104,25 @@ class FolderSource(ImageSource):
             return image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
 
 
-def check_name(name: str) -> None:
-    try:
-        name.encode()
-    except UnicodeEncodeError as error:
-        raise InputError(f"The name {name!r} is no UTF-8 text, and could not be kept: rename the file.") from error
+def every_file(folder: Path) -> Iterator[Path]:
+    """All files below a folder; what cannot be kept, or not be read, is named."""
+    for place, folders, files in os.walk(folder, onerror=refused):
+        for path in (Path(place) / name for name in (*folders, *files)):
+            if not is_text(path.name):
+                raise InputError(f"The name {path.name!r} is no UTF-8 text, and could not be kept: rename it.")
+            if path.is_dir() and path.is_symlink():
+                raise InputError(
+                    f"{str(path)!r} is a link to a folder, which is not kept: compress that folder, or remove the link."
+                )
+            if not path.is_dir() and not path.is_file():
+                raise InputError(
+                    f"{str(path)!r} is neither a file nor a folder (or a link to nothing), and cannot be kept: remove it."
+                )
+        yield from (Path(place) / name for name in files)
+
+
+def refused(error: OSError) -> None:
+    raise InputError(f"The folder {error.filename!r} cannot be read ({error.strerror}).") from error
 
 
 def mode_and_size(path: Path) -> tuple[str, tuple[int, int]] | None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import FormatError
-from ..blocks import MODELLED, PLAIN, Content, shorter
+from ..blocks import MODELLED, PLAIN, Content, crc, shorter
 from .codec import TableCodec, Texts
 from .columns import ODD
 
@@ -28,7 +28,7 @@ def pack_table(codec: TableCodec | None, texts: Sequence[Texts]) -> Content:
     notes: dict[str, Any] = {"bits": [round(bits) for bits in spent], "raw": [len(part) for part in raw]}
     if any(len(part) for part in odd):
         notes["odd"] = [len(part) for part in odd]
-    return shorter(Content(MODELLED, notes, stream, b"".join([*odd, *raw])), plain)
+    return shorter(Content(MODELLED, notes, stream, b"".join([*odd, *raw]), crc(*parts)), plain)
 
 
 def unpack_table(codec: TableCodec | None, content: Content, rows: int, columns: int) -> list[Texts]:
@@ -46,7 +46,9 @@ def unpack_table(codec: TableCodec | None, content: Content, rows: int, columns:
     written = codec.written(codec.decode(content.stream, rows), odd)
     raw = iter([separated(part, rows) for part in parts[len(coded) :]])
     found = dict(zip((place for place, _ in coded), written, strict=True))
-    return checked([found[place] if place in found else next(raw) for place in range(columns)], rows)
+    texts = checked([found[place] if place in found else next(raw) for place in range(columns)], rows)
+    content.checked(*map(joined, texts))
+    return texts
 
 
 def checked(parts: list[Texts], rows: int) -> list[Texts]:

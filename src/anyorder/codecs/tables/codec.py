@@ -57,6 +57,11 @@ class TableCodec:
     model: AnyOrderModel
 
     @property
+    def most_rows(self) -> int:
+        """Of a block."""
+        return 2**17
+
+    @property
     def coded(self) -> list[tuple[int, Column]]:
         """The columns that are coded, and their places in the table."""
         return [(place, column) for place, column in enumerate(self.columns) if column is not None]

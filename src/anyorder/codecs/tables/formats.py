@@ -94,7 +94,8 @@ class Moments(Format):
             since = datetime.fromisoformat(text) - EPOCH
         except ValueError:
             return None
-        return since.days if not self.mark else since.days * DAY + since.seconds
+        number = since.days if not self.mark else since.days * DAY + since.seconds
+        return number if self.text(number) == text else None
 
     def text(self, number: int) -> str | None:
         try:

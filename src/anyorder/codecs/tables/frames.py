@@ -247,7 +247,10 @@ def text_array(kind: dict[str, Any], cells: Texts) -> Values:
         return objects(untagged(str(text)) for text in cells)
     gap = MISSING[kind["missing"]]
     if "storage" in kind:
-        dtype = pd.StringDtype(kind["storage"], na_value=pd.NA if kind["missing"] == "NA" else np.nan)
+        try:
+            dtype = pd.StringDtype(kind["storage"], na_value=pd.NA if kind["missing"] == "NA" else np.nan)
+        except ImportError as error:
+            raise InputError("This table keeps its text as pyarrow does, which is not installed: pip install pyarrow.") from error
         return pd.array([gap if text is None else text for text in cells], dtype=dtype)
     return objects(gap if text is None else text for text in cells)
 

@@ -1,5 +1,6 @@
 """Tables out of archives: rows of damaged blocks are told, all others come back."""
 
+import struct
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[p
         if archive.form["kind"] == "csv":
             return csv_bytes(archive.form, columns), lost
         return frame_of(archive.form, columns, kept), lost
-    except (*BAD_CONTENT, ArithmeticError, MemoryError) as error:
+    except (*BAD_CONTENT, ArithmeticError, MemoryError, struct.error) as error:
         if isinstance(error, AnyOrderError):
             raise
         raise FormatError(f"The description of the archive does not fit what is in it ({error!r:.200}).") from error
