@@ -77,12 +77,12 @@ def decoded(codec: ImageCodec | None, content: Content, rows: int) -> Pixels:
 
 def pack_files(codec: ImageCodec | None, folder: Path, names: Sequence[str]) -> Content:
     """Some files of a folder: the images that the model knows coded by it, all others byte for byte."""
-    images = [None if codec is None else readable(codec.encoder, folder / name) for name in names]
+    files = [(folder / name).read_bytes() for name in names]
+    images = [None if codec is None else readable(codec.encoder, *pair) for pair in zip(names, files, strict=True)]
     kinds = [None if codec is None else kind_of(codec.encoder, image) for image in images]
     counts = Counter(kind for kind in kinds if kind is not None)
     kind = counts.most_common(1)[0][0] if counts else None
     fits = [kind is not None and each == kind for each in kinds]
-    files = [(folder / name).read_bytes() for name in names]
     plain = Content(PLAIN, {"names": list(names)} | as_they_are(files, fits=[False] * len(files)), b"", b"".join(files))
     if codec is None or kind is None:
         return plain
@@ -135,13 +135,13 @@ def unpack_files(codec: ImageCodec | None, content: Content, count: int) -> list
     return list(zip(names, found, strict=True))
 
 
-def readable(encoder: ImageEncoder, path: Path) -> Image.Image | None:
+def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None:
     """The image in a file, if its pixels, size and kind are all there is to it, and it could be one that the model knows."""
-    kind = WRITTEN.get(path.suffix.lower())
-    if kind is None or not nothing_else(kind, path.read_bytes()):
+    kind = WRITTEN.get(PurePosixPath(name).suffix.lower())
+    if kind is None or not nothing_else(kind, raw):
         return None
     try:
-        with Image.open(path) as image:
+        with Image.open(io.BytesIO(raw)) as image:
             if image.format != kind or getattr(image, "n_frames", 1) != 1 or image.size != (encoder.width, encoder.height):
                 return None
             image.load()
