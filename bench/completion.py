@@ -90,8 +90,11 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--few", type=int, default=12)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--picture", type=Path)
-    return parser.parse_args()
+    parser.add_argument("--picture", type=Path, help="a folder for pictures of the completions")
+    args = parser.parse_args()
+    if args.picture:
+        args.picture.mkdir(parents=True, exist_ok=True)
+    return args
 
 
 def rmse(filled: Tensor, x: Tensor, question: Question) -> float:

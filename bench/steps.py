@@ -49,7 +49,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--images", type=int, default=256)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--picture", type=Path)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.picture:
+        args.picture.parent.mkdir(parents=True, exist_ok=True)
+    return args
 
 
 def losses(model: AnyOrderModel, x: Tensor) -> Tensor:

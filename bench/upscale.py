@@ -60,7 +60,10 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--picture", type=Path)
-    return parser.parse_args()
+    args = parser.parse_args()
+    if args.picture:
+        args.picture.parent.mkdir(parents=True, exist_ok=True)
+    return args
 
 
 def trained(encoder: ImageEncoder, x: Tensor, minutes: float, seed: int) -> AnyOrderModel:
