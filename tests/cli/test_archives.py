@@ -11,9 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
+from anyorder.codecs import ArraySource, archives
 from anyorder.coding import Archive, ArchiveWriter
 from anyorder.data.image import read_image, write_image
-from some_codecs import some_frame
+from anyorder.errors import InputError
+from some_codecs import some_codec, some_frame, some_images
 
 
 @pytest.fixture(scope="module")
@@ -88,6 +90,24 @@ def test_many_images_carry_their_own_model(tmp_path, run):
     assert run("decompress", tmp_path / "many.aoz", "-o", tmp_path / "b.npy").exit_code == 0
     np.testing.assert_array_equal(np.load(tmp_path / "b.npy"), images)
     assert json.loads(run("inspect", tmp_path / "many.aoz", "--json").stdout)["damage"] == []
+
+
+def test_a_model_that_is_too_large_is_left_out_and_nothing_else_is_passed_over(tmp_path, run, monkeypatch):
+    images = some_images("grey", 40)
+    np.save(tmp_path / "a.npy", images)
+    monkeypatch.setattr(ArraySource, "own_codec", lambda source, *_: some_codec("grey"))
+    monkeypatch.setattr(archives, "MOST_MODEL", 10)
+    assert run("compress", tmp_path / "a.npy", "-o", tmp_path / "a.aoz").exit_code == 0
+    assert json.loads(run("inspect", tmp_path / "a.aoz", "--json").stdout)["model"] is None
+
+    def refuse(*_):
+        raise InputError("another reason")
+
+    monkeypatch.setattr(archives, "read_again", refuse)
+    result = run("compress", tmp_path / "a.npy", "-o", tmp_path / "b.aoz")
+    assert result.exit_code == 1
+    assert "another reason" in result.stderr
+    assert not (tmp_path / "b.aoz").exists()
 
 
 def test_what_is_whole_is_saved(folder, with_codec, tmp_path, run):

@@ -17,6 +17,7 @@ from ..codecs import (
     FrameSource,
     Keeper,
     Lost,
+    ModelSizeError,
     OpenArchive,
     Source,
     TableCodec,
@@ -90,7 +91,7 @@ def write_with_own_model(source: Source, output: Path, effort: float, written: W
         write(Keeper(codec, inside=True), source, beside, written)
         if beside.stat().st_size < output.stat().st_size:
             beside.replace(output)
-    except InputError:  # a model too large to be kept: the archive without it is there
+    except ModelSizeError:  # the archive without it is there
         return
     finally:
         beside.unlink(missing_ok=True)

@@ -1,7 +1,7 @@
 """Lossless codecs: models of whole numbers that code images and tables, and the archives they write."""
 
 from .archives import ClosedArchive, Keeper, Lost, OpenArchive, compress
-from .files import from_bytes, load_codec, save_codec, to_bytes
+from .files import ModelSizeError, from_bytes, load_codec, save_codec, to_bytes
 from .images.learning import fit_image_codec
 from .images.pyramid import ImageCodec, Plan, Stage
 from .images.reading import decompress_array, decompress_folder
@@ -23,6 +23,7 @@ __all__ = [
     "ImageCodec",
     "Keeper",
     "Lost",
+    "ModelSizeError",
     "OpenArchive",
     "Plan",
     "Source",

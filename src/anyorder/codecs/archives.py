@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, final
 from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
 from .blocks import MODELLED, MOST_REST, Content, pack, squeezed, unpack, unsqueezed
-from .files import fingerprint, from_bytes, to_bytes
+from .files import ModelSizeError, fingerprint, from_bytes, to_bytes
 from .sources import Codec, Done, Source
 
 MOST_PER_BLOCK = 2**17
@@ -84,7 +84,7 @@ def compress(
 def read_again(model: bytes, wanted: str) -> Codec:
     """The codec as a reader of the archive will have it."""
     if len(model) > MOST_MODEL:
-        raise InputError(f"The model has {len(model)} bytes; at most {MOST_MODEL} fit into an archive.")
+        raise ModelSizeError(f"The model has {len(model)} bytes; at most {MOST_MODEL} fit into an archive.")
     codec = from_bytes(model, "The model for the archive")
     if fingerprint(codec) != wanted:
         raise AnyOrderError("The model did not come back as it was: nothing was written. Please report this.")

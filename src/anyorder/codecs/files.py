@@ -17,12 +17,16 @@ from .tables.codec import TableCodec
 from .tables.files import KIND, table_fingerprint, table_from_bytes, table_to_bytes
 
 
+class ModelSizeError(InputError):
+    """A model is too large to be kept."""
+
+
 def to_bytes(codec: Codec) -> bytes:
     """The same bytes for the same codec."""
     try:
         return table_to_bytes(codec) if isinstance(codec, TableCodec) else image_to_bytes(codec)
     except SafetensorError as error:
-        raise InputError(f"The model is too large to be kept ({error}).") from error
+        raise ModelSizeError(f"The model is too large to be kept ({error}).") from error
 
 
 def from_bytes(content: bytes, name: str = "The codec") -> Codec:

@@ -15,7 +15,7 @@ from ...data import ImageEncoder
 from ...errors import FormatError, InputError
 from ...schema import Values
 from ..blocks import MODELLED, PLAIN, Content, crc, shorter
-from .formats import WRITTEN, nothing_else
+from .formats import WRITTEN
 from .pyramid import ImageCodec
 
 Pixels = NDArray[Any]
@@ -138,11 +138,11 @@ def unpack_files(codec: ImageCodec | None, content: Content, count: int) -> list
 def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None:
     """The image in a file, if its pixels, size and kind are all there is to it, and it could be one that the model knows."""
     kind = WRITTEN.get(PurePosixPath(name).suffix.lower())
-    if kind is None or not nothing_else(kind, raw):
+    if kind is None or not kind.only_pixels(raw):
         return None
     try:
         with Image.open(io.BytesIO(raw)) as image:
-            if image.format != kind or getattr(image, "n_frames", 1) != 1 or image.size != (encoder.width, encoder.height):
+            if image.format != kind.name or getattr(image, "n_frames", 1) != 1 or image.size != (encoder.width, encoder.height):
                 return None
             image.load()
             usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
@@ -160,8 +160,8 @@ def file_of(name: str, image: Image.Image | bytes) -> bytes:
     """What is written under this name."""
     if isinstance(image, bytes):
         return image
-    out = io.BytesIO()
-    image.save(out, format=WRITTEN.get(PurePosixPath(name).suffix.lower(), "PNG"))
+    kind, out = WRITTEN.get(PurePosixPath(name).suffix.lower()), io.BytesIO()
+    image.save(out, format=kind.name if kind else "PNG")
     return out.getvalue()
 
 

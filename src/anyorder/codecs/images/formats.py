@@ -1,13 +1,15 @@
 """Files of images that hold pixels of at most eight bits and nothing else: those that may be written anew."""
 
 import struct
+from collections.abc import Callable
+from typing import NamedTuple
 
-WRITTEN = {".png": "PNG", ".bmp": "BMP"}  # formats that keep every pixel
 
+class Format(NamedTuple):
+    """A format that keeps every pixel."""
 
-def nothing_else(kind: str, raw: bytes) -> bool:
-    """Whether a file holds pixels of at most eight bits and nothing else."""
-    return only_pixels_in_png(raw) if kind == "PNG" else only_pixels_in_bmp(raw)
+    name: str
+    only_pixels: Callable[[bytes], bool]  # whether a file holds pixels of at most eight bits and nothing else
 
 
 def only_pixels_in_png(raw: bytes) -> bool:
@@ -28,3 +30,6 @@ def only_pixels_in_bmp(raw: bytes) -> bool:
     palette = 0 if bits == 24 else 4 * 2**bits
     rows = (bits * width + 31) // 32 * 4 * abs(height)
     return bits in (1, 8, 24) and head == 40 and not compression and start == 54 + palette and len(raw) == start + rows
+
+
+WRITTEN = {".png": Format("PNG", only_pixels_in_png), ".bmp": Format("BMP", only_pixels_in_bmp)}
