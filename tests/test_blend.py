@@ -85,23 +85,28 @@ def test_numbers_are_sharpened_and_codes_are_not():
     torch.testing.assert_close(sharp.log_prob(x)[:, 0], wanted)
 
 
-def test_the_temperature_is_the_one_of_fewest_nats():
-    """Two laws around different places are too wide together, and are sharpened; a single model stays as it is."""
+def test_the_temperature_is_the_lowest_of_those_with_the_fewest_nats():
+    """Laws that are too wide are sharpened, as far as the rows cannot tell; laws that are too narrow stay as they are."""
     schema = Schema.of(a=Recorded(0.01))
     rows = (torch.randn(300, 1, generator=seeded(0)) * 100).round() / 100
     present = torch.ones_like(rows, dtype=torch.bool)
-    memory = Memory(schema, rows[:200], present[:200])
-    memory.blur.data = torch.tensor([[0.9, 0.8]]).log()  # much too wide
+    memory, held = Memory(schema, rows[:200], present[:200]), rows[200:]
     memory.share.data = torch.tensor([[-9.0, 0.0, 0.0]])
-    blend = Blend([memory])
-    nats = lambda: -mixture_log_prob(blend, rows[200:], Question.joint(present[200:]), fixed_orders(1, 1)).mean().item()  # noqa: E731
-    before = nats()
-    fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
-    assert blend.temperature.item() == pytest.approx(0.85)
-    assert nats() < before
-    memory.blur.data = torch.tensor([[0.05, 0.05]]).log()
-    fit_temperature(blend, rows[200:], present[200:], ardm(), None, seeded(0))
-    assert blend.temperature.item() == 1.0
+    blend, chosen, best = Blend([memory]), [], []
+    for blur in (0.9, 0.2, 0.18, 0.16, 0.14, 0.12, 0.05):
+        memory.blur.data = torch.tensor([[blur, blur]]).log()
+        fit_temperature(blend, held, present[200:], ardm(), None, seeded(0))
+        chosen.append(round(blend.temperature.item(), 2))
+        nats = {}
+        for temperature in (1.0, 0.95, 0.9, 0.85, 0.8):
+            blend.temperature.fill_(temperature)
+            nats[temperature] = -mixture_log_prob(blend, held, Question.joint(present[200:]), fixed_orders(1, 1)).detach().numpy()
+        best.append(min(nats, key=lambda at: nats[at].mean()))
+        more = {at: each - nats[best[-1]] for at, each in nats.items()}
+        assert chosen[-1] == min(at for at, each in more.items() if each.mean() <= each.std() / 10)
+    assert chosen[0] == 0.8
+    assert chosen[-1] == 1.0
+    assert any(low < least for low, least in zip(chosen, best, strict=True))
 
 
 def test_the_weights_of_a_blend_are_those_of_fewest_nats():
