@@ -128,6 +128,14 @@ def test_what_cannot_be_kept_is_refused(column):
         FrameSource(pd.DataFrame({"odd one": pd.Series(column, dtype=column.dtype)}))
 
 
+@pytest.mark.parametrize("label", ["\ud800\udfff", ("\ud800\udfff", "a")])
+def test_labels_that_would_not_come_back_are_refused(label):
+    """Two halves of a character: JSON would make one of them."""
+    frame = pd.DataFrame({"a": [1, 2]}).set_axis(pd.Index([label], dtype=object, tupleize_cols=False), axis=1)
+    with pytest.raises(InputError, match="no text that can be kept"):
+        compress(Keeper(), FrameSource(frame), io.BytesIO())
+
+
 @pytest.mark.parametrize(
     "kind",
     [

@@ -285,7 +285,7 @@ def tagged(value: Any, name: str) -> str:
     if gap is not None:
         return "-" + gap
     if type(value) is tuple:
-        return "(" + json.dumps([tagged(part, name) for part in value])
+        return "(" + json.dumps([tagged(part, name) for part in value], ensure_ascii=False)
     if type(value) not in WRITTEN or (type(value) is datetime and not plain_moment(value)):
         raise InputError(
             f"Column {name!r} holds {type(value).__name__} objects, which cannot be kept; expected text, numbers, dates or bytes."
