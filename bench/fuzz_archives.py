@@ -1,6 +1,6 @@
 """Hostile archives: damaged and forged ones, for as long as one likes. None may crash, hang, take much memory or lie.
 
-    python bench/fuzz_archives.py [--minutes 10] [--seed 0] [--of images tables]
+    python bench/fuzz_archives.py [--minutes 10] [--seed 0] [--of images folders tables]
 
 Half of the archives are damaged: bits flipped, bytes set, pieces cut out, doubled or moved. The other half are forged: the frame
 and its checksums are right, but the description or a block is not what it was. Damaged ones must give back what was in them
@@ -13,19 +13,23 @@ import io
 import json
 import random
 import resource
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from PIL import Image
 
 from anyorder.codecs import (
     ArraySource,
     Codec,
+    FolderSource,
     FrameSource,
     ImageCodec,
     Keeper,
@@ -35,6 +39,7 @@ from anyorder.codecs import (
     Stage,
     compress,
     decompress_array,
+    decompress_folder,
     decompress_table,
     fit_table_codec,
 )
@@ -153,6 +158,47 @@ def images() -> Subject:
     )
 
 
+def folders() -> Subject:
+    """Images of two sizes and other files, some in a folder of their own; nothing may be written anywhere else."""
+    encoder, rng = ImageEncoder(8, 9, 1, 256), np.random.default_rng(0)
+    codec = ImageCodec(encoder, tuple(Stage(plan, frozen(untrained(encoder, plan, 0))) for plan in plans(encoder)))
+    with tempfile.TemporaryDirectory() as home:
+        Path(home, "more").mkdir()
+        for k in range(20):
+            size = (8, 9) if k % 7 else (5, 5)
+            Image.fromarray(rng.integers(0, 256, size, dtype=np.uint8)).save(Path(home, "more" if k % 3 else "", f"{k}.png"))
+        Path(home, "notes.txt").write_text("as they are")
+        source, files = FolderSource(Path(home)), contents(Path(home))
+        wholes = [archived(Keeper(codec, inside=inside), source) for inside in (False, True)]
+
+    def decode(archive: OpenArchive) -> tuple[Any, list[Lost]]:
+        with tempfile.TemporaryDirectory() as home:
+            lost = decompress_folder(archive, Path(home, "out"))
+            assert [path.name for path in Path(home).iterdir()] == ["out"], "something was written elsewhere"
+            return contents(Path(home, "out")), lost
+
+    def right(back: Any, lost: set[int]) -> bool:
+        kept = {name for k, name in enumerate(source.names) if k not in lost}
+        return kept == set(back) and all(back[name] == files[name] for name in kept)
+
+    return Subject(wholes, codec, decode, right)
+
+
+def contents(folder: Path) -> dict[str, Any]:
+    """Of all files, by name: the pixels of images, the bytes of others."""
+    return {path.relative_to(folder).as_posix(): content(path) for path in folder.rglob("*") if path.is_file()}
+
+
+def content(path: Path) -> Any:
+    if path.suffix != ".png":
+        return path.read_bytes()
+    try:
+        with Image.open(path) as image:
+            return image.mode, image.size, image.tobytes()
+    except (OSError, SyntaxError, ValueError):
+        return path.read_bytes()
+
+
 def tables() -> Subject:
     rng = np.random.default_rng(0)
     walk = np.where(rng.random(60) < 0.1, np.nan, np.cumsum(rng.integers(-3, 4, 60)) / 4)
@@ -168,7 +214,7 @@ def tables() -> Subject:
     return Subject([archived(Keeper(codec, inside=inside), source) for inside in (False, True)], codec, decompress_table, right)
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "tables": tables}
+SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables}
 
 
 def archived(keeper: Keeper, source: Source) -> bytes:
