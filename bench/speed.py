@@ -91,7 +91,8 @@ PARTS: dict[str, Callable[[], None]] = {
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []])
+    parser.add_argument("parts", nargs="*", default="all", choices=[*PARTS, "all"])
     print(f"{torch.get_num_threads()} threads")
-    for part in parser.parse_args().parts:
+    asked = parser.parse_args().parts
+    for part in PARTS if "all" in asked else asked:
         PARTS[part]()
