@@ -146,7 +146,7 @@ def change(about: dict[str, Any], rng: random.Random) -> None:
 
 def images() -> Subject:
     encoder = ImageEncoder(8, 9, 1, 17)
-    codec = ImageCodec(encoder, tuple(Stage(plan, frozen(untrained(encoder, plan, 0))) for plan in plans(encoder)))
+    codec = untrained_codec(encoder)
     pixels = np.random.default_rng(0).integers(0, 17, (30, 8, 9)).astype(np.uint8)
 
     def right(back: Any, lost: set[int]) -> bool:
@@ -158,10 +158,14 @@ def images() -> Subject:
     )
 
 
+def untrained_codec(encoder: ImageEncoder) -> ImageCodec:
+    return ImageCodec(encoder, tuple(Stage(plan, frozen(untrained(encoder, plan, 0))) for plan in plans(encoder)))
+
+
 def folders() -> Subject:
     """Images of two sizes and other files, some in a folder of their own; nothing may be written anywhere else."""
     encoder, rng = ImageEncoder(8, 9, 1, 256), np.random.default_rng(0)
-    codec = ImageCodec(encoder, tuple(Stage(plan, frozen(untrained(encoder, plan, 0))) for plan in plans(encoder)))
+    codec = untrained_codec(encoder)
     with tempfile.TemporaryDirectory() as home:
         Path(home, "more").mkdir()
         for k in range(20):
