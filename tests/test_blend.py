@@ -16,12 +16,13 @@ from anyorder import (
     save_model,
     seeded,
 )
+from anyorder.blend import Circumstances
 from anyorder.boosting import Boosted
-from anyorder.heads import MixedNumber, RecordedNumber
+from anyorder.heads import KernelLaw, MixedNumber, RecordedNumber
 from anyorder.inference import fixed_orders
 from anyorder.subsets import Question
-from anyorder.training import ardm, fit_temperature, fit_weights
-from anyorder.training.blending import questions
+from anyorder.training import ardm, blending, fit_temperature, fit_weights
+from anyorder.training.blending import DRAWS, Answered, distances, questions
 from anyorder.training.boosting import KeptBack, fit_boosted, frequencies, grow
 from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
@@ -122,6 +123,54 @@ def test_the_weights_of_a_blend_are_those_of_fewest_nats():
     for nudge in (torch.tensor([2.0, 0.0]), torch.tensor([-2.0, 0.0])):
         blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0, 0.0])
         assert score() < best
+
+
+def test_the_crps_of_a_mixture_is_the_sum_over_pairs_of_draws():
+    """The slow, obvious twin: every draw of every model against the truth and against every other draw."""
+    laws = [KernelLaw(torch.full((4,), 0.5), *kernel) for kernel in (kernel_of(0), kernel_of(1), kernel_of(2))]
+    truth, mix = torch.tensor([0.0, 1.0, -2.0, 0.5]), torch.rand(4, 3, generator=seeded(5)).softmax(-1)
+    off, away, apart = distances(laws, truth, seeded(7))
+    rng = seeded(7)
+    draws = [[law.sample(rng) for _ in range(DRAWS)] for law in laws]
+    said = Answered(Circumstances(*[torch.zeros(4)] * 3), off, off, away, apart, torch.ones(4))
+    for cell in range(4):
+        total = 0.0
+        for m, mine in enumerate(draws):
+            total += mix[cell, m] * sum((one[cell] - truth[cell]).abs() for one in mine) / DRAWS
+            for n, theirs in enumerate(draws):
+                pairs = [(i, j) for i in range(DRAWS) for j in range(DRAWS) if m != n or i != j]
+                apart = sum((mine[i][cell] - theirs[j][cell]).abs() for i, j in pairs) / len(pairs)
+                total -= mix[cell, m] * mix[cell, n] * apart / 2
+        assert said.crps(mix)[cell].item() == pytest.approx(total.item(), abs=1e-5)
+        assert off[cell].tolist() == pytest.approx([law.mean()[cell].item() - truth[cell].item() for law in laws], abs=1e-6)
+
+
+def kernel_of(seed):
+    rng = seeded(seed)
+    values = (torch.randn(4, 5, generator=rng) * 2).round() / 2
+    return torch.rand(4, 5, generator=rng).softmax(-1), values, torch.full((4, 3), 1 / 3), torch.rand(4, 2, generator=rng) + 0.1
+
+
+def test_draws_that_are_near_count_beside_nats(monkeypatch):
+    """The memory knows that all values are whole numbers, but nothing else; the trees know where about they lie."""
+    rng = seeded(0)
+    schema = Schema.of(a=Recorded(0.01), b=Recorded(0.01))
+    a = torch.randn(900, 1, generator=rng)
+    x = torch.cat([(100 * a).round() / 100, (2 * a + 0.5 * torch.randn(900, 1, generator=rng)).round()], dim=1)
+    held, shares = x[600:800], []
+    for worth in (0.0, 1.0):
+        monkeypatch.setattr(blending, "SPREAD", worth)
+        monkeypatch.setattr(blending, "ERROR", 0.0)
+        memory = Memory(schema, x[:600], torch.ones_like(x[:600], dtype=torch.bool))
+        memory.metric.data.fill_(-20.0)
+        memory.share.data = torch.tensor([8.0, 0.0, 0.0]).repeat(2, 1)
+        blend = Blend([memory, fitted_boosted(schema, x[:600], x[800:])])
+        fit_weights(blend, held, torch.ones_like(held, dtype=torch.bool), ardm(), None, seeded(0))
+        known = torch.tensor([[True, False]]).expand(200, -1)
+        with torch.no_grad():
+            (part,) = blend(held, known).parts
+            shares.append(blend.log_weight(part.each_at(...)[1]).exp()[:, 1, 0].mean().item())
+    assert shares[1] < 0.9 * shares[0]
 
 
 def test_a_memory_counts_more_where_it_has_a_row_like_this_one():

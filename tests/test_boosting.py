@@ -26,7 +26,7 @@ from anyorder.training.boosting import (
     grow_one,
 )
 
-SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01))
+SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01, bounds=(-1.0, 3.0)))
 NOISE = 0.1
 
 
@@ -81,15 +81,20 @@ def test_a_law_is_the_mixture_of_the_docstring(fitted):
     x, _ = rows_of(5, seed=2)
     given = torch.tensor([True, True, False, False]).expand(5, -1)
     guess = fitted.guess(torch.where(given, x, torch.nan), torch.full((5,), 2))
-    level, hidden, few, larger = fitted.scale[2].unbind(-1)  # of the third number; one of four variables is hidden beside it
-    share = (fitted.share[2] @ torch.tensor([1.0, 1 / 4, 1 / 2])).softmax(-1)
-    sigma = (level + hidden / 4 + few / 2 + larger * guess[:, None]).exp() + 1e-4
-    ends = [((x[:, 3, None] + side * 0.005 - guess[:, None]) / sigma).double().sigmoid() for side in (1, -1)]
-    inside = (share * (ends[0] - ends[1])).sum(-1)
-    broad = ((x[:, 3] + 0.005) / 3).sigmoid() - ((x[:, 3] - 0.005) / 3).sigmoid()
-    torch.testing.assert_close(
-        fitted(x, given).log_prob(x)[:, 3].exp().double(), 0.999 * inside + 0.001 * broad, rtol=1e-3, atol=0
+    around = torch.stack([guess + 1, 3 - guess], dim=-1).amin(-1)  # how far the bounds are
+    features = torch.stack(
+        [torch.ones(5), torch.full((5,), 1 / 4), torch.full((5,), 1 / 2), guess, (around + 0.02).log()], dim=-1
     )
+    share = (features @ fitted.share[2].T).softmax(-1)  # of the third number; one of four variables is hidden beside it
+    sigma = (features @ fitted.scale[2].T).exp() + 1e-4
+
+    def upto(place):
+        inside = (share * ((place[:, None] - guess[:, None]) / sigma).double().sigmoid()).sum(-1)
+        return 0.999 * inside + 0.001 * (place / 3).double().sigmoid()
+
+    mass, ends = upto(x[:, 3] + 0.005) - upto(x[:, 3] - 0.005), [upto(torch.full((5,), end)) for end in (-1.005, 3.005)]
+    wanted = (1 - 1e-6) * mass / (ends[1] - ends[0])
+    torch.testing.assert_close(fitted(x, given).log_prob(x)[:, 3].exp().double(), wanted, rtol=1e-3, atol=0)
 
 
 @torch.no_grad()

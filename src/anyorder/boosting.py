@@ -9,12 +9,13 @@ from torch import Tensor, nn
 
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
-from .heads import CategoricalLaw, Law, RecordedLaw
+from .heads import CategoricalLaw, LatticeLaw, Law, RecordedLaw, bounded
 from .memory import alike
-from .schema import Mask, Recorded, Schema, Values, levels_of, spacing_of
+from .schema import Mask, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
 
 LEAST_SCALE = 1e-4
 SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
+NEAREST, FARTHEST = 0.02, 20.0  # to a bound, between which its distance matters
 PLACES_AT_ONCE = 2**19  # of (cell, tree) pairs on their way down: 4 MB
 
 
@@ -51,11 +52,12 @@ class Boosted(nn.Module):
     r"""The law of a number is a few logistic laws around the sum of its trees, as wide as the guesses are usually off.
 
     .. math:: P(x_i \mid x_G) = \sum_k \pi_k \, \mathrm{Logistic}(x_i; m, \sigma_k), \quad m = \sum_t f_{it}(x_G), \quad
-        \log \sigma_k = a_{ik} + b_{ik} \frac{h}{D} + \frac{c_{ik}}{1 + h} + d_{ik} m
+        \log \sigma_k = a_{ik} + b_{ik} \frac{h}{D} + \frac{c_{ik}}{1 + h} + d_{ik} m + e_{ik} \log(r + \delta)
 
-    integrated over what a value was rounded from, with h the number of other variables that are hidden; and the share of each
-    depends on h in the same way. Where h is 0, trees and widths are others, made for that question alone, if they can be
-    trusted. Codes have their marginal law: in a blend, other models know them better.
+    integrated over what a value was rounded from, with h the number of other variables that are hidden and r the distance of
+    the guess from the nearer bound of its variable; the share of each depends on the same. Where h is 0, trees and widths are
+    others, made for that question alone, if they can be trusted. Codes have their marginal law: in a blend, other models know
+    them better.
     """
 
     feature: Tensor
@@ -64,6 +66,7 @@ class Boosted(nn.Module):
     base: Tensor
     frequency: Tensor
     spacing: Tensor
+    bounds: Tensor
     place: Tensor
     trusted: Tensor
 
@@ -77,13 +80,14 @@ class Boosted(nn.Module):
             self.register_buffer(name, tensor)
         self.register_buffer("frequency", frequency)
         self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
+        self.register_buffer("bounds", torch.tensor([bounds_of(variable.domain) for variable in schema]), persistent=False)
         place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
         self.register_buffer("place", place, persistent=False)  # of a number among the numbers
         count = len(trees.base)
         self.register_buffer("trusted", torch.ones(count // 2))  # 1 where the trees for whole rows are used, 0 where not
-        self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 4))
+        self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 5))
         self.scale.data[..., 0] = torch.tensor(SCALES).log()
-        self.share = nn.Parameter(torch.zeros(count, len(SCALES), 3))
+        self.share = nn.Parameter(torch.zeros(count, len(SCALES), 5))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -100,7 +104,7 @@ class Boosted(nn.Module):
             self.get_buffer(name).copy_(tensor)
         self.trusted *= trees.value[len(self.trusted) :].flatten(1).any(-1)  # of these rows too few may have been whole
 
-    def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> RecordedLaw:
+    def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> LatticeLaw:
         """Of one number in every row; what is not known is NaN, and the target itself is never looked at."""
         hidden = seen.isnan().sum(-1) - seen.gather(1, target[:, None]).isnan().squeeze(1).long()
         which = self.set_of(target, hidden)
@@ -139,14 +143,16 @@ class Boosted(nn.Module):
         hidden: Int[Tensor, " cell"],
         which: Int[Tensor, " cell"],
         target: Int[Tensor, " cell"],
-    ) -> RecordedLaw:
+    ) -> LatticeLaw:
         """The law around a guess, made by a set of trees when so many of the other variables were hidden."""
-        one = torch.ones_like(guess)
-        circumstances = torch.stack([one, hidden / len(self.schema), 1 / (1 + hidden), guess], dim=-1).unsqueeze(-1)
+        one, (low, high) = torch.ones_like(guess), self.bounds[target].unbind(-1)
+        near = (torch.minimum(guess - low, high - guess).clamp(0.0, FARTHEST) + NEAREST).log()
+        circumstances = torch.stack([one, hidden / len(self.schema), 1 / (1 + hidden), guess, near], dim=-1).unsqueeze(-1)
         sigma = (self.scale[which] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
-        share = (self.share[which] @ circumstances[:, :3]).squeeze(-1)
+        share = (self.share[which] @ circumstances).squeeze(-1)
         mu, none = guess.unsqueeze(-1).expand_as(sigma), guess.new_zeros(len(guess), 0)
-        return RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
+        law = RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
+        return bounded(law, *self.bounds[target].unbind(-1))
 
 
 @final

@@ -11,8 +11,9 @@ from torch.nn import functional as F
 
 from .conditionals import Conditionals, Laws, Some, between
 from .errors import InputError
-from .heads import CategoricalLaw, KernelLaw, Law
-from .schema import Mask, Real, Recorded, Schema, Values, levels_of, spacing_of
+from .heads import CategoricalLaw, KernelLaw, Law, bounded
+from .heads.bounded import FAR, share_inside
+from .schema import Mask, Real, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
 
 NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
 UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
@@ -36,6 +37,7 @@ class Memory(nn.Module):
     rank: Tensor
     ordered: Tensor
     spacing: Tensor
+    bounds: Tensor
 
     def __init__(self, schema: Schema, rows: Values, present: Mask) -> None:
         super().__init__()
@@ -50,6 +52,7 @@ class Memory(nn.Module):
         )
         self.register_buffer("rank", self._ranks(self.rows), persistent=False)
         self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
+        self.register_buffer("bounds", torch.tensor([bounds_of(variable.domain) for variable in schema]), persistent=False)
         self.metric = nn.Parameter(torch.full((width, 4, width), -1.0))  # (target, feature, known)
         self.sharpness = nn.Parameter(torch.zeros(width, width + 1))  # (target, number known), as a logarithm
         self.share = nn.Parameter(torch.zeros(width, 1 + len(BLURS)))
@@ -203,16 +206,22 @@ class Recalled(Laws):
     def masses_with_distance(
         self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float
     ) -> tuple[Float[Tensor, "batch place bin"], Float[Tensor, "batch place"]]:
-        """What every remembered row puts between the edges is the same for all queries: the rest is a product of matrices."""
+        """What every remembered row has up to an edge is the same for all queries: the rest is a product of matrices.
+
+        The millionth beyond the bounds is left out.
+        """
         memory, variable = self.recall.memory, self.index[places]
         if not isinstance(memory.schema.variables[int(self.index[0])].domain, Recorded):
             law, nearest = self.with_distance((slice(None), places))
             assert isinstance(law, CategoricalLaw)
             return law.pmf(), nearest
         weighed = self.recall.all_weights(variable)
-        each = between(memory.kernel_cdf(variable, edges, temperature))  # (place, remembered, bin)
+        low, high = memory.bounds[variable].clamp(-FAR, FAR).unbind(-1)
+        edges = torch.cat([torch.stack([low - memory.spacing[variable], high], dim=-1), edges], dim=-1)
         weight = weighed.weight if temperature == 1.0 else F.normalize(weighed.weight.pow(1 / temperature), p=1.0, dim=-1)
-        return torch.einsum("bpr,prk->bpk", weight, each), weighed.nearest
+        cdf = torch.einsum("bpr,pre->bpe", weight, memory.kernel_cdf(variable, edges, temperature))
+        below, upto, rest = cdf.split([1, 1, cdf.shape[-1] - 2], dim=-1)
+        return between(share_inside(rest, below, upto - below)), weighed.nearest
 
     def with_distance(self, cells: Some) -> tuple[Law, Float[Tensor, "*cells"]]:
         """The laws, and how far the nearest remembered row is."""
@@ -224,7 +233,8 @@ class Recalled(Laws):
         domain = memory.schema.variables[int(self.index[0])].domain
         if isinstance(domain, Recorded):
             share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
-            return KernelLaw(memory.spacing[variable], weight, value, share, blur), nearest
+            law = KernelLaw(memory.spacing[variable], weight, value, share, blur)
+            return bounded(law, *memory.bounds[variable].unbind(-1)), nearest
         levels = levels_of(domain)
         table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, value.long(), weight)
         return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log()), nearest

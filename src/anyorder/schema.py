@@ -74,17 +74,20 @@ class Recorded:
     """A number written down in whole multiples of `spacing`.
 
     `atoms` are values that repeat often enough to count alone; `knots` are rising values between which a network may see
-    the number piece by piece.
+    the number piece by piece; `bounds` are the least and the greatest value that is to be expected, both included.
     """
 
     kind: ClassVar[str] = "recorded"
     spacing: float
     atoms: tuple[float, ...] = ()
     knots: tuple[float, ...] = ()
+    bounds: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if not 0 < self.spacing < float("inf"):
             raise InputError(f"Recorded got spacing={self.spacing}; expected a positive number.")
+        if self.bounds and not (len(self.bounds) == 2 and -float("inf") < self.bounds[0] < self.bounds[1] < float("inf")):
+            raise InputError(f"Recorded got bounds={self.bounds}; expected two rising numbers, or () for none.")
 
 
 Domain = Real | Category | Ordinal | Colour | Recorded
@@ -98,6 +101,11 @@ def levels_of(domain: Domain) -> int:
 def spacing_of(domain: Domain) -> float:
     """How far apart the values of a variable lie; 1 for codes."""
     return domain.spacing if isinstance(domain, Recorded) else 1.0
+
+
+def bounds_of(domain: Domain) -> tuple[float, ...]:
+    """The least and the greatest value to be expected; infinite where anything may come."""
+    return (isinstance(domain, Recorded) and domain.bounds) or (-float("inf"), float("inf"))
 
 
 DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Colour, Recorded)}

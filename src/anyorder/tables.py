@@ -82,12 +82,12 @@ def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     """Small tables are passed many times in small batches; large ones get larger batches and more steps."""
-    steps = 1000 if rows < 5000 else 4000
+    steps = min(max(3 * rows // 2, 1000), 6000)
     steps = max(1, round(steps * effort))
     return Recipe(
         law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
         steps=steps,
-        batch_size=64 if rows < 5000 else 256,
+        batch_size=64 if rows < 2000 else 128 if rows < 10_000 else 256,
         check_every=max(1, steps // 20),
         patience=5,
         seed=seed,

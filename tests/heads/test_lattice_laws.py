@@ -1,11 +1,24 @@
-"""Laws of recorded numbers, each a discrete law over all multiples of a spacing: by a head, by a memory, and mixed."""
+"""Laws of recorded numbers, each a discrete law over all multiples of a spacing: by a head, by a memory, mixed, bounded."""
+
+import math
+from dataclasses import replace
 
 import pytest
 import torch
 from scipy import stats
 
 from anyorder import InputError, Recorded, Schema, build_model, seeded
-from anyorder.heads import Categorical, KernelLaw, LatticeLaw, MixedNumber, RecordedLaw, RecordedNumber, mixed
+from anyorder.heads import (
+    BoundedNumber,
+    Categorical,
+    KernelLaw,
+    LatticeLaw,
+    MixedNumber,
+    RecordedLaw,
+    RecordedNumber,
+    bounded,
+    mixed,
+)
 
 DOMAINS = [
     Recorded(0.25),
@@ -39,7 +52,17 @@ def mixed_of(domain, cells=(3,), seed=0):
     return mixed([law_of(domain, cells, seed), kernel_of(domain, cells, seed + 1)], weight)
 
 
-MAKERS = [law_of, kernel_of, mixed_of]
+def bounded_of(domain, cells=(3,), seed=0):
+    """A mixture cut off not far from where most of it lies, so that much of it would have been outside."""
+    ends = [torch.full(cells, end, dtype=torch.float64) for end in bounds(domain)]
+    return bounded(mixed_of(domain, cells, seed), *ends)
+
+
+def bounds(domain):
+    return domain.spacing * math.ceil(-1 / domain.spacing), domain.spacing * math.floor(4 / domain.spacing)
+
+
+MAKERS = [law_of, kernel_of, mixed_of, bounded_of]
 
 
 def lattice(domain, reach=120.0):
@@ -120,6 +143,58 @@ def test_a_kernel_law_is_the_sum_over_what_it_remembers():
         assert law.log_prob(torch.tensor(x, dtype=torch.float64)).exp().item() == pytest.approx(0.999 * total + 0.001 * broad)
 
 
+@pytest.mark.parametrize("make", MAKERS)
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_shortfall_is_the_sum_over_what_lies_below(domain, make):
+    points = lattice(domain)
+    law = make(domain, (), 1).each(lambda t: t.expand(len(points), *t.shape))
+    mass = law.log_prob(points).exp()
+    for top in (-3.0, 0.4, 2.0, 30.0):
+        slow = (mass * (top - points).clamp(min=0.0)).sum()
+        assert abs(law.shortfall(torch.full_like(points, top))[0] - slow) <= domain.spacing / 2 + 2e-4
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_bounded_law_is_the_law_within_its_bounds_and_a_millionth_beyond(domain):
+    """Against the law it was made from, summed point by point."""
+    points = lattice(domain, 60.0)
+    free, law = (make(domain, (), 4).each(lambda t: t.expand(len(points), *t.shape)) for make in (mixed_of, bounded_of))
+    low, high = bounds(domain)
+    inside = (points >= low - 1e-9) & (points <= high + 1e-9)
+    mass = torch.where(inside, free.log_prob(points).exp(), 0.0)
+    assert mass.sum() < 0.99  # or there is nothing to see
+    torch.testing.assert_close(law.log_prob(points)[inside].exp(), (1 - 1e-6) * mass[inside] / mass.sum(), rtol=1e-9, atol=0)
+    assert law.log_prob(points)[~inside].exp().sum().item() == pytest.approx(1e-6, rel=1e-4)
+    assert law.log_prob(points)[~inside].isfinite().all()
+
+
+def test_draws_of_a_bounded_law_lie_within_its_bounds_but_for_a_millionth():
+    law = bounded_of(DOMAINS[0], (300_000,))
+    low, high = bounds(DOMAINS[0])
+    drawn = law.sample(seeded(1))
+    beyond = (drawn < low) | (drawn > high)
+    assert beyond.sum() <= 5  # 0.3 are to be expected
+    often = replace(law, outside=torch.full_like(law.outside, 0.25))
+    drawn = often.sample(seeded(2))
+    beyond = ((drawn < low) | (drawn > high)).double().mean().item()
+    assert beyond == pytest.approx(0.25, abs=0.005)
+    assert (drawn < low).double().mean().item() == pytest.approx(
+        often.cdf(torch.full_like(drawn, low - 0.25))[0].item(), abs=0.005
+    )
+
+
+def test_variables_without_bounds_stay_as_they_were_beside_others():
+    free, domain = law_of(DOMAINS[1], (2,), seed=3), DOMAINS[1]
+    ends = zip(bounds(domain), (-math.inf, math.inf), strict=True)
+    low, high = (torch.tensor(end, dtype=torch.float64) for end in ends)
+    both, at = bounded(free, low, high), torch.tensor([0.25, 0.25], dtype=torch.float64)
+    assert both.log_prob(at)[0] > free.log_prob(at)[0]
+    assert both.log_prob(at)[1] == free.log_prob(at)[1]
+    torch.testing.assert_close(both.cdf(at)[1], free.cdf(at)[1], rtol=1e-12, atol=0)
+    assert both.mean()[1] == free.mean()[1]
+    assert bounded(free, low[1:].expand(2), high[1:].expand(2)) is free
+
+
 def test_laws_that_cannot_be_mixed_are_named():
     codes = Categorical(3)(torch.zeros(2, 3))
     with pytest.raises(InputError, match="Cannot mix CategoricalLaw, RecordedLaw"):
@@ -131,9 +206,8 @@ def test_laws_that_cannot_be_mixed_are_named():
 
 
 def test_every_lattice_law_is_in_the_tests():
-    assert (
-        {type(make(DOMAINS[0])) for make in MAKERS} == set(LatticeLaw.__subclasses__()) == {RecordedLaw, KernelLaw, MixedNumber}
-    )
+    found = {type(make(DOMAINS[0])) for make in MAKERS}
+    assert found == set(LatticeLaw.__subclasses__()) == {RecordedLaw, KernelLaw, MixedNumber, BoundedNumber}
 
 
 def test_an_atom_adds_its_own_weight():
@@ -181,5 +255,7 @@ def test_recorded_variables_share_one_head_and_keep_their_own_constants():
 def test_bad_domains_are_explained():
     with pytest.raises(InputError, match=r"spacing=0\.0; expected a positive number"):
         Recorded(0.0)
+    with pytest.raises(InputError, match=r"bounds=\(2\.0, 1\.0\); expected two rising numbers"):
+        Recorded(1.0, bounds=(2.0, 1.0))
     with pytest.raises(InputError, match="room for 1 atoms, the variable has 2"):
         RecordedNumber(1).constants(Recorded(1.0, (0.0, 1.0)))

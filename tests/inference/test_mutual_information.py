@@ -138,10 +138,10 @@ def test_bins_tell_almost_all_of_a_gaussian(estimator):
 def test_masses_between_edges_are_differences_of_the_cdf():
     """For a network, a memory, trees and their blend: the fast way against one edge at a time."""
     knots = (-1.0, -0.5, 0.5, 1.0)
-    schema = Schema.of(a=Recorded(0.5, (0.0,), knots), b=Category(3), c=Recorded(0.5, (0.0, 0.5), knots))
+    schema = Schema.of(a=Recorded(0.5, (0.0,), knots), b=Category(3), c=Recorded(0.5, (0.0, 0.5), knots, (-1.0, 2.5)))
     rng = seeded(0)
     x = torch.stack([(torch.randn(40, generator=rng) * 2).round() / 2, torch.randint(3, (40,), generator=rng).float()], dim=-1)
-    x = torch.cat([x, (x[:, :1] + torch.randn(40, 1, generator=rng)).mul(2).round() / 2], dim=-1)
+    x = torch.cat([x, (x[:, :1] + torch.randn(40, 1, generator=rng)).mul(2).round().clamp(-2, 5) / 2], dim=-1)
     present = torch.ones_like(x, dtype=torch.bool)
     network = build_model(schema, [RecordedNumber(2), build_model(schema).heads[1], RecordedNumber(2)], width=8, depth=1)
     trees = Boosted(schema, grow(schema, x, present, rng), frequencies(schema, x, present))
@@ -339,7 +339,7 @@ def test_a_law_repeated_is_the_same_law(kind):
     head = kind(4) if kind in (Categorical, ColourMixture, LogisticMixture) else kind()
     params = torch.randn(3, head.width, generator=seeded())
     if kind is RecordedNumber:
-        params = torch.cat([params, torch.full((3, 1), 0.5)], dim=-1)
+        params = torch.cat([params, torch.tensor([0.5, -2.0, 4.0]).expand(3, -1)], dim=-1)
     value = head(params).sample(seeded())
     wide = head(params).each(lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
     torch.testing.assert_close(wide.log_prob(value[:, None].expand(3, 5)), head(params).log_prob(value)[:, None].expand(3, 5))

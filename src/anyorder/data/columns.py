@@ -97,11 +97,12 @@ class NumberColumn(Column):
     knots: tuple[float, ...] = ()
     unit: str = "number"  # number, whole, day, instant
     continuous: bool = False  # no lattice was found: the spacing is a choice, not a finding
+    bounds: tuple[float, ...] = ()  # the least and the greatest value that is to be expected
 
     @property
     def domain(self) -> Domain:
         model_space = lambda values: tuple(float((v - self.centre) / self.scale) for v in values)  # noqa: E731
-        return Recorded(self.spacing / self.scale, model_space(self.atoms), model_space(self.knots))
+        return Recorded(self.spacing / self.scale, model_space(self.atoms), model_space(self.knots), model_space(self.bounds))
 
     def encode(self, series: "nw.Series[Any]") -> Cells:
         values = read_numbers(series)
@@ -159,7 +160,20 @@ class NumberColumn(Column):
         elif series.dtype == nw.Datetime:
             unit = "instant"
         knots = np.unique(np.round((np.quantile(values, np.linspace(0, 1, KNOTS)) - centre) / spacing)) * spacing + centre
-        return cls(name, centre, scale, spacing, decimals, atoms_of(values, spacing), tuple(knots.tolist()), unit, continuous)
+        steps = np.array(expected_range(values, signed=unit in ("day", "instant"))) - centre
+        bounds = centre + spacing * np.array([np.ceil(steps[0] / spacing - 1e-6), np.floor(steps[1] / spacing + 1e-6)])
+        return cls(
+            name,
+            centre,
+            scale,
+            spacing,
+            decimals,
+            atoms_of(values, spacing),
+            tuple(knots.tolist()),
+            unit,
+            continuous,
+            tuple(bounds.tolist()),
+        )
 
 
 def read_numbers(series: "nw.Series[Any]") -> Cells:
@@ -196,6 +210,17 @@ def precision(values: Cells, rounding: float = 1e-12) -> tuple[int, float, bool]
             return decimals, 10.0**-decimals, False
     exponent = int(np.floor(np.log10(spread(values)) - 4))
     return max(0, -exponent), 10.0**exponent, True
+
+
+def expected_range(values: Cells, signed: bool) -> tuple[float, float]:
+    """What was seen and half as much on either side, but nothing on the other side of 0 if nothing was ever there."""
+    low, high = float(values.min()), float(values.max())
+    more = high / 4 - low / 4 + (high / 4 - low / 4)  # no overflow for huge numbers
+    below, above = low - more, high + more
+    return (
+        below if signed or low < 0 else max(below, 0.0),
+        above if signed or high > 0 else min(above, 0.0),
+    )
 
 
 def spread(values: Cells) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 from ..errors import FormatError
 from ..schema import Category, Colour, Domain, Ordinal, Recorded
 from .bernoulli import Bernoulli, BernoulliLaw
+from .bounded import BoundedNumber, bounded
 from .categorical import Categorical, CategoricalLaw
 from .colour_mixture import ColourMixture, ColourMixtureLaw
 from .gaussian import Gaussian, GaussianLaw
@@ -56,6 +57,7 @@ __all__ = [
     "HEADS",
     "Bernoulli",
     "BernoulliLaw",
+    "BoundedNumber",
     "Categorical",
     "CategoricalLaw",
     "ColourMixture",
@@ -75,6 +77,7 @@ __all__ = [
     "MixedNumber",
     "RecordedLaw",
     "RecordedNumber",
+    "bounded",
     "default_head",
     "head_from_json",
     "mixed",

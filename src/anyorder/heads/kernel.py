@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, with_floor
+from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, draw_place, take
 
 
@@ -44,6 +44,14 @@ class KernelLaw(LatticeLaw):
 
     def reach(self) -> Cells:
         return 60 + self.value.abs().amax(-1) + 60 * self.blur.amax(-1)
+
+    def shortfall(self, x: Cells) -> Cells:
+        at = x.unsqueeze(-1)
+        kernel = self.share[..., :1] * (at - self.value).clamp(min=0.0)
+        for m in range(self.blur.shape[-1]):
+            kernel = kernel + self.share[..., m + 1 : m + 2] * logistic_shortfall(at, self.value, self.blur[..., m : m + 1])
+        broad = logistic_shortfall(x, torch.zeros_like(x), torch.full_like(x, BROAD))
+        return (1 - FLOOR) * (self.weight * kernel).sum(-1) + FLOOR * broad
 
     def sample(self, rng: Generator) -> Cells:
         which, how = draw_place(self.weight, rng), draw_place(self.share, rng)

@@ -29,6 +29,10 @@ class LatticeLaw(Law):
     def reach(self) -> Cells:
         """How far from 0 there can be probability worth a quantile."""
 
+    @abstractmethod
+    def shortfall(self, x: Cells) -> Cells:
+        """E max(0, x - X), the area under the cdf up to x, before rounding."""
+
     def quantile(self, q: Cells) -> Cells:
         """By bisection over the lattice, in double precision."""
         wide = self.each(lambda t: t.double())
@@ -72,7 +76,21 @@ def logistic_mass(
 
 def with_floor(mass: Cells, x: Cells, spacing: Cells) -> Cells:
     """The log of a mass mixed with the fixed broad law, exact however far out x lies: what underflows is far below it."""
-    top, bottom = (x + spacing / 2) / BROAD, (x - spacing / 2) / BROAD
-    broad = F.logsigmoid(top) + F.logsigmoid(-bottom) + log_one_minus_exp(-spacing / BROAD)
     log_mass = torch.where(mass > TINY, mass.clamp(min=TINY).log(), -1e30)
-    return torch.logaddexp(math.log(1 - FLOOR) + log_mass, math.log(FLOOR) + broad)
+    return torch.logaddexp(math.log(1 - FLOOR) + log_mass, math.log(FLOOR) + log_broad(x, spacing))
+
+
+def log_broad(x: Cells, spacing: Cells) -> Cells:
+    """The log of what the fixed broad law gives to the interval that x was rounded from."""
+    top, bottom = (x + spacing / 2) / BROAD, (x - spacing / 2) / BROAD
+    return F.logsigmoid(top) + F.logsigmoid(-bottom) + log_one_minus_exp(-spacing / BROAD)
+
+
+def broad_cdf(x: Tensor, spacing: Tensor) -> Tensor:
+    """The cdf of the fixed broad law at the lattice point at or below x."""
+    return ((torch.floor(x / spacing + 1e-3) * spacing + spacing / 2) / BROAD).sigmoid()
+
+
+def logistic_shortfall(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:
+    """E max(0, x - X) of logistic laws."""
+    return sigma * F.softplus((x - mu) / sigma)

@@ -55,6 +55,9 @@ class MixedNumber(LatticeLaw):
         draws = torch.stack([law.sample(rng) for law in self.laws], dim=-1)
         return take(draws, draw_code(self.log_weight, rng))
 
+    def shortfall(self, x: Cells) -> Cells:
+        return (torch.stack([law.shortfall(x) for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+
     def reach(self) -> Cells:
         return reduce(torch.maximum, [law.reach() for law in self.laws])
 

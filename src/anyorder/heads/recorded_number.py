@@ -10,8 +10,9 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from ..errors import InputError
-from ..schema import Domain, Recorded
-from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, with_floor
+from ..schema import Domain, Recorded, bounds_of
+from .bounded import bounded
+from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, Head, draw_code, take
 
 
@@ -60,6 +61,13 @@ class RecordedLaw(LatticeLaw):
     def reach(self) -> Cells:
         return 60 + self.mu.abs().amax(-1) + 60 * self.sigma.amax(-1)
 
+    def shortfall(self, x: Cells) -> Cells:
+        at, weight = x.unsqueeze(-1), self.choice.exp()
+        inside = (self.logits.softmax(-1) * logistic_shortfall(at, self.mu, self.sigma)).sum(-1)
+        broad = logistic_shortfall(x, torch.zeros_like(x), torch.full_like(x, BROAD))
+        atoms = (weight[..., :-1] * (at - self.atoms).clamp(min=0.0).nan_to_num(0.0)).sum(-1)
+        return atoms + weight[..., -1] * ((1 - FLOOR) * inside + FLOOR * broad)
+
     def sample(self, rng: Generator) -> Cells:
         u = torch.rand(self.spacing.shape, generator=rng, device=rng.device, dtype=torch.float64).clamp(min=1e-300)
         noise = u.log() - torch.log1p(-u)
@@ -102,12 +110,14 @@ class RecordedNumber(Head):
         assert isinstance(domain, Recorded)
         if len(domain.atoms) > self.atoms:
             raise InputError(f"The head has room for {self.atoms} atoms, the variable has {len(domain.atoms)}.")
-        return (*domain.atoms, *[math.nan] * (self.atoms - len(domain.atoms)), domain.spacing)
+        return (*domain.atoms, *[math.nan] * (self.atoms - len(domain.atoms)), domain.spacing, *bounds_of(domain))
 
-    def __call__(self, params: Float[Tensor, "*cells width"]) -> RecordedLaw:
+    def __call__(self, params: Float[Tensor, "*cells width"]) -> LatticeLaw:
         k = self.components
-        choice, logits, mu, raw, atoms, spacing = params.split([self.atoms + 1, k, k, k, self.atoms, 1], dim=-1)
+        choice, logits, mu, raw, atoms, rest = params.split([self.atoms + 1, k, k, k, self.atoms, 3], dim=-1)
+        spacing, low, high = rest.unbind(-1)
         empty = F.pad(atoms.isnan(), (0, 1))
         start = torch.linspace(-1.5, 1.5, k, device=params.device, dtype=params.dtype)
         sigma = self.min_scale + F.softplus(raw - 1)
-        return RecordedLaw(spacing.squeeze(-1), choice.masked_fill(empty, -1e9).log_softmax(-1), logits, start + mu, sigma, atoms)
+        law = RecordedLaw(spacing, choice.masked_fill(empty, -1e9).log_softmax(-1), logits, start + mu, sigma, atoms)
+        return bounded(law, low, high)

@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from ..blend import Blend, Circumstances, Mixed
-from ..heads import LatticeLaw
+from ..heads import LatticeLaw, Law
 from ..model import Context
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
@@ -17,7 +17,9 @@ QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
 ALL_ELSE = 1024  # questions about a value given all else, at most
 FEWER_QUESTIONS, TEMPERATURES = 512, (1.0, 0.95, 0.9, 0.85, 0.8)
 ROWS_PER_CALL = 256
-ERROR, LEAST_ERROR = 1.0, 1e-4  # nats that a squared error as large as the best model's is worth; the least error to divide by
+ERROR, SPREAD = 1.0, 1.0  # nats that a squared error, and a CRPS, as large as the best model's is worth
+LEAST_ERROR = 1e-4  # to divide by
+DRAWS = 8  # of every model's law
 
 
 class Answered(NamedTuple):
@@ -26,34 +28,41 @@ class Answered(NamedTuple):
     at: Circumstances
     log_p: Float[Tensor, "cell model"]
     off: Float[Tensor, "cell model"]  # how far the best guess of a number is off; 0 for codes
+    away: Float[Tensor, "cell model"]  # how far draws are from the truth on average; 0 for codes
+    apart: Float[Tensor, "cell model model"]  # how far draws of two models are from each other, or two draws of one
     weight: Float[Tensor, " cell"]
 
-    def usual_error(self, width: int) -> Float[Tensor, " cell"]:
-        """The mean squared error, of the model that is best at it, for the same variable when as many are known."""
+    def crps(self, mix: Float[Tensor, "cell model"]) -> Float[Tensor, " cell"]:
+        """Of the mixture: E|X - y| - E|X - X'| / 2, linear and quadratic in the weights."""
+        return (mix * self.away).sum(-1) - torch.einsum("cm,cmn,cn->c", mix, self.apart, mix) / 2
+
+    def usual(self, loss: Float[Tensor, "cell model"], width: int) -> Float[Tensor, " cell"]:
+        """The mean loss, of the model that is best at it, for the same variable when as many are known."""
         alike = self.at.variable * (width + 1) + (self.at.known * width).round().long()
-        groups = torch.zeros(width * (width + 1), len(self.off[0]) if len(self.off) else 1)
-        total = groups.index_add(0, alike, self.off.square())
-        count = torch.bincount(alike, minlength=len(groups)).clamp(min=1)
+        total = torch.zeros(width * (width + 1), loss.shape[1]).index_add(0, alike, loss)
+        count = torch.bincount(alike, minlength=len(total)).clamp(min=1)
         return (total.amin(-1) / count).clamp(min=LEAST_ERROR)[alike]
 
 
 def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
-    """Give every model the weights at which the mixture needs the fewest nats and its best guesses are near.
+    """Give every model the weights at which the mixture needs the fewest nats and its best guesses and its draws are near.
 
-    Nats alone would leave best guesses to whoever knows the last digits. `context` says which of the memory's own rows
+    Nats alone would leave best guesses and draws to whoever knows the last digits. `context` says which of the memory's own rows
     these are.
     """
     rows, edges = questions(present, law, rng)
-    said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows])
+    said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows], rng)
     shared = torch.zeros(len(blend.weight), 1, 3, requires_grad=True)  # what is best when all else is known is nobody's guide
     own = torch.zeros_like(blend.weight, requires_grad=True)  # how a variable differs from the others, where it pays
-    usual = said.usual_error(x.shape[1])
+    usual_error = said.usual(said.off.square(), x.shape[1])
+    usual_crps = said.usual(said.away - said.apart.diagonal(dim1=-2, dim2=-1) / 2, x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)
     for _ in range(STEPS):
         mix = blend.log_weight(said.at, F.pad(shared, (0, 1)) + own)
         nats = -(said.log_p + mix).logsumexp(-1)
-        error = (said.off * mix.exp()).sum(-1).square() / usual
-        loss = (said.weight * (nats + ERROR * error)).sum() / x.shape[1] / len(rows)
+        error = (said.off * mix.exp()).sum(-1).square() / usual_error
+        spread = said.crps(mix.exp()) / usual_crps
+        loss = (said.weight * (nats + ERROR * error + SPREAD * spread)).sum() / x.shape[1] / len(rows)
         optimizer.zero_grad()
         (loss + RIDGE * own.square().mean()).backward()
         optimizer.step()
@@ -105,7 +114,7 @@ def standard_error(x: Float[Tensor, " row"]) -> Float[Tensor, ""]:
 
 
 @torch.no_grad()
-def answers(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Answered:
+def answers(blend: Blend, x: Values, edges: Edges, context: Context | None, rng: Generator) -> Answered:
     """Every model about every cell that counts."""
     out = []
     for rows in torch.arange(len(x)).split(ROWS_PER_CALL):
@@ -116,9 +125,20 @@ def answers(blend: Blend, x: Values, edges: Edges, context: Context | None) -> A
             laws, at = part.each_at(cells)
             truth = x[rows][:, part.index][cells]
             log_p = torch.stack([law.log_prob(truth) for law in laws], dim=-1)
-            off = torch.stack(
-                [law.mean() - truth if isinstance(law, LatticeLaw) else torch.zeros_like(truth) for law in laws], -1
-            )
-            out.append(Answered(at, log_p, off, weight[:, part.index][cells]))
+            out.append(Answered(at, log_p, *distances(laws, truth, rng), weight[:, part.index][cells]))
     where, *rest = zip(*out, strict=True)
     return Answered(Circumstances(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))
+
+
+def distances(laws: list[Law], truth: Float[Tensor, " cell"], rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Of best guesses and draws to the truth, and of draws to each other; codes have none."""
+    numbers = [law for law in laws if isinstance(law, LatticeLaw)]
+    if not numbers:
+        none = torch.zeros(len(truth), len(laws))
+        return none, none, none.unsqueeze(-1).expand(-1, -1, len(laws))
+    off = torch.stack([law.mean() for law in numbers], dim=-1) - truth[:, None]
+    draws = torch.stack([torch.stack([law.sample(rng) for _ in range(DRAWS)], dim=-1) for law in numbers], dim=1)
+    pairs = torch.cdist(draws.flatten(1).unsqueeze(-1), draws.flatten(1).unsqueeze(-1), p=1)
+    apart = pairs.unflatten(1, draws.shape[1:]).unflatten(3, draws.shape[1:]).mean((2, 4))
+    itself = torch.eye(len(laws), dtype=torch.bool)
+    return off, (draws - truth[:, None, None]).abs().mean(-1), torch.where(itself, apart * DRAWS / (DRAWS - 1), apart)

@@ -1,0 +1,118 @@
+"""A law of numbers that ends where no value can lie: no negative ages, no heights far beyond all that were seen."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Generator, Tensor
+
+from .lattice import TINY, LatticeLaw, broad_cdf, log_broad
+from .law import Cells
+
+OUTSIDE = 1e-6  # what is left for all values beyond the bounds: no recorded value is ever impossible
+FAR = 1e4  # in place of no bound: no law has mass there
+
+
+class Ends(NamedTuple):
+    """What lies below the lower bound, and between the bounds."""
+
+    below: Cells
+    inside: Cells
+
+
+@final
+@dataclass(frozen=True)
+class BoundedNumber(LatticeLaw):
+    r"""A law between two points of its lattice, both included, and a millionth of a broad law beyond them.
+
+    .. math:: P(x) = (1 - \epsilon) \, P_0(x) / P_0(low \le X \le high) \text{ inside}, \quad
+        \epsilon \, B(x) / B(X < low \text{ or } X > high) \text{ outside}
+    """
+
+    law: LatticeLaw
+    low: Cells
+    high: Cells
+    outside: Cells  # epsilon; 0 where there are no bounds
+
+    def log_prob(self, x: Cells) -> Cells:
+        inside = torch.log1p(-self.outside) + self.law.log_prob(x) - self._ends.inside.log()
+        outside = self.outside.clamp(min=TINY).log() + log_broad(x, self.spacing) - self._broad_outside.log()
+        return torch.where(self._holds(x), inside, outside)
+
+    def cdf(self, x: Cells) -> Cells:
+        return self.cdfs(x.unsqueeze(-1)).squeeze(-1)
+
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        spacing, low, high, below, inside, share, rest = (
+            t.unsqueeze(-1) for t in (self.spacing, self.low, self.high, *self._ends, self.outside, self._broad_outside)
+        )
+        within = share_inside(self.law.cdfs(x), below, inside)
+        lower, upper = torch.minimum(x, low - spacing), torch.maximum(x, high)
+        beyond = broad_cdf(lower, spacing) + broad_cdf(upper, spacing) - broad_cdf(high, spacing)
+        return (1 - share) * within + share * beyond / rest
+
+    def reach(self) -> Cells:
+        return self.law.reach()
+
+    def mean(self) -> Cells:
+        """Of what lies between the bounds, before rounding."""
+        top = self.high + self.spacing / 2
+        return torch.where(self.outside > 0, top - self.shortfall(top), self.law.mean())
+
+    def shortfall(self, x: Cells) -> Cells:
+        """Of what lies between the bounds."""
+        low, high = self.low - self.spacing / 2, self.high + self.spacing / 2
+        below, inside = self._ends
+        upto = torch.minimum(x, high).maximum(low)
+        area = self.law.shortfall(upto) - self.law.shortfall(low) - below * (upto - low)
+        return area / inside + (x - high).clamp(min=0.0)
+
+    def sample(self, rng: Generator) -> Cells:
+        """Drawn from the law; what falls outside is drawn anew, by a quantile."""
+        drawn = self.law.sample(rng)
+        u, v = torch.rand(2, *drawn.shape, generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
+        again = ~self._holds(drawn) | (v < self.outside)
+        if again.any():
+            few = self.each(lambda t: t[again].double())
+            drawn[again] = few.quantile(few._level(u[again], v[again] < few.outside)).to(drawn.dtype)
+        return drawn
+
+    def tempered(self, temperature: float) -> "BoundedNumber":
+        law = self.law.tempered(temperature)
+        assert isinstance(law, LatticeLaw)
+        return BoundedNumber(self.spacing, law, self.low, self.high, self.outside)
+
+    def _holds(self, x: Cells) -> Bool[Tensor, "*cells"]:
+        return (x > self.low - self.spacing / 2) & (x < self.high + self.spacing / 2)
+
+    def _level(self, u: Cells, beyond: Bool[Tensor, "*cells"]) -> Cells:
+        """The level of the cdf that stands for a number between 0 and 1: among all values inside, or all that lie beyond."""
+        lowest = self.outside * broad_cdf(self.low - self.spacing, self.spacing) / self._broad_outside
+        outer = self.outside * u
+        return torch.where(beyond, outer + (1 - self.outside) * (outer > lowest), lowest + (1 - self.outside) * u)
+
+    @cached_property
+    def _ends(self) -> Ends:
+        below, upto = self.law.cdfs(torch.stack([self.low - self.spacing, self.high], dim=-1)).unbind(-1)
+        return Ends(below, (upto - below).clamp(min=TINY))
+
+    @cached_property
+    def _broad_outside(self) -> Cells:
+        below, upto = (broad_cdf(place, self.spacing) for place in (self.low - self.spacing, self.high))
+        return (below + (1 - upto)).clamp(min=TINY)
+
+
+def share_inside(cdf: Tensor, below: Tensor, inside: Tensor) -> Tensor:
+    """The cdf of what lies inside, from that of all and what of it lies below the bounds and inside."""
+    return ((cdf - below) / inside.clamp(min=TINY)).clamp(0.0, 1.0)
+
+
+def bounded(law: LatticeLaw, low: Cells, high: Cells) -> LatticeLaw:
+    """The law between these bounds, both finite; infinite where there are none."""
+    free = low.isinf()
+    if free.all():
+        return law
+    outside = torch.where(free, 0.0, OUTSIDE).to(low.dtype)
+    return BoundedNumber(law.spacing, law, low.clamp(min=-FAR), high.clamp(max=FAR), outside)
