@@ -17,6 +17,7 @@ def print_report(results: Results, draws: int) -> None:
     for table, mechanism in unique((key[0], key[1]) for key in results):
         print_one(results, table, mechanism)
     print_overview(results)
+    print_nearest(results)
     print("\nMean +- standard deviation over splits. Differences: theirs - ours on the same cells +- standard error over splits.")
     print(f"Coverage of {OURS} is exact, by its cdf, on columns in which no value makes up over a twentieth of the rows;")
     print(f"that of peers comes from {draws} draws on all columns of numbers, which would show only about")
@@ -25,12 +26,13 @@ def print_report(results: Results, draws: int) -> None:
 
 def print_one(results: Results, table: str, mechanism: str) -> None:
     print(f"\n### {table}, {mechanism}\n")
-    heads = ["method", *COLUMNS.values(), "RMSE - ours", "CRPS - ours", *COSTS.values(), "splits"]
+    heads = ["method", *COLUMNS.values(), "covered of all", "RMSE - ours", "CRPS - ours", *COSTS.values(), "splits"]
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for method in unique(key[2] for key in results if key[:2] == (table, mechanism)):
         found = of_method(results, table, mechanism, method)
         scored = {split: one for split, one in found.items() if isinstance(one, Scores)}
         cells = [spread([getattr(one, name) for one in scored.values()]) for name in COLUMNS]
+        cells.append(covered_of_all(list(scored.values())))
         ours = {s: one for s, one in of_method(results, table, mechanism, OURS).items() if isinstance(one, Scores)}
         cells += [difference(scored, ours, name) if method != OURS else "" for name in ("rmse", "crps")]
         cells += [plain([getattr(one, name) for one in scored.values()]) for name in COSTS]
@@ -55,6 +57,45 @@ def print_overview(results: Results) -> None:
             pairs = [(one.rmse, one.crps) for one in scored if one.rmse is not None and one.crps is not None]
             cells.append(" / ".join(f"{mean(values):.3f}" for values in zip(*pairs, strict=True)) if pairs else "-")
         print(f"| {method} | " + " | ".join(cells) + " |")
+
+
+def print_nearest(results: Results) -> None:
+    """For every table and mechanism the peers that come nearest to us, or are ahead."""
+    print("\n### The nearest peers\n")
+    print(
+        "| table, gaps | least CRPS of a peer | theirs - ours | least RMSE of a peer | theirs - ours | ours / theirs |\n"
+        + "|---" * 6
+        + "|"
+    )
+    for table, mechanism in unique((key[0], key[1]) for key in results):
+        found = {
+            method: {split: one for split, one in of_method(results, table, mechanism, method).items() if isinstance(one, Scores)}
+            for method in unique(key[2] for key in results)
+        }
+        ours = found.pop(OURS, {})
+        cells = [f"{table}, {mechanism}"]
+        for name in ("crps", "rmse"):
+            means = {
+                method: mean_on(name, scored, ours) for method, scored in found.items() if scored.keys() >= ours.keys() > set()
+            }
+            if not means:
+                break
+            best = min(means, key=lambda method: means[method])
+            cells += [f"{best} {means[best]:.3f}", difference(found[best], ours, name)]
+        else:
+            cells.append(f"{mean_on('rmse', ours, ours) / means[best]:.3f}")
+        print("| " + " | ".join(cells) + " |")
+
+
+def mean_on(name: str, scored: dict[int, Scores], splits: Iterable[int]) -> float:
+    return mean(getattr(scored[split], name) for split in splits)
+
+
+def covered_of_all(scored: list[Scores]) -> str:
+    """All cells counted alike, whatever their split."""
+    pairs = [(one.coverage, one.covered_of) for one in scored if one.coverage is not None]
+    cells = sum(count for _, count in pairs)
+    return f"{sum(share * count for share, count in pairs) / cells:.3f} ({cells})" if cells else ""
 
 
 def of_method(results: Results, table: str, mechanism: str, method: str) -> dict[int, Scores | str]:

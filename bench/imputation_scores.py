@@ -29,6 +29,7 @@ class Scores(NamedTuple):
     rmse: float | None
     crps: float | None
     coverage: float | None
+    covered_of: int  # cells that the coverage was counted on
     accuracy: float | None
     nats: float | None
     fit_seconds: float
@@ -46,6 +47,7 @@ def score(filled: Filled) -> Scores:
         rmse=float(np.sqrt(((guess - truth) ** 2).mean())) if some else None,
         crps=float(crps(draws, truth).mean()) if some else None,
         coverage=coverage(filled, number) if some else None,
+        covered_of=int(number.sum()) if filled.pit is None else int(np.isfinite(filled.pit).sum()),
         accuracy=accuracy(filled, ~number) if not number.all() else None,
         nats=filled.nats,
         fit_seconds=filled.fit_seconds,

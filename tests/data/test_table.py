@@ -2,6 +2,7 @@
 
 import datetime as dt
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -199,3 +200,29 @@ def test_huge_and_tiny_numbers_keep_their_place(size):
     assert x.abs().max() < 10
     back = np.array(encoder.columns[0].decode(x[:, 0].double().numpy()))
     np.testing.assert_allclose(back, values, rtol=0, atol=1e-5 * 7 * size)
+
+
+@pytest.mark.parametrize(
+    ("values", "wanted"),
+    [
+        ([17.0, 40.0, 90.0], (0.0, 126.0)),  # half as much on either side is -19.5 to 126.5: nobody is younger than 0
+        ([-5.0, -2.0, -0.5], (-7.2, 0.0)),
+        ([-1.0, 0.0, 3.0], (-3.0, 5.0)),
+        ([100.25, 101.5, 102.25], (99.25, 103.25)),
+        ([1e-3, 2.0, 62.42], (0.0, 93.629)),
+        ([1995.0, 2005.0, 2015.0], (1985.0, 2025.0)),
+    ],
+)
+def test_numbers_are_expected_within_what_was_seen_and_half_as_much_again(values, wanted):
+    column = NumberColumn.learn("a", nw.from_native(pd.Series(values * 2), series_only=True))
+    assert column.bounds == pytest.approx(wanted)
+    low, high = column.domain.bounds
+    steps = np.array([low, high]) * column.scale / column.spacing
+    assert np.allclose(steps, steps.round())
+    assert column.decode(np.array([low, high])) == pytest.approx(wanted)
+
+
+def test_days_have_no_sign():
+    column = NumberColumn.learn("a", nw.from_native(pl.Series([dt.date(1971, 1, 1), dt.date(1980, 1, 1)]), series_only=True))
+    assert column.bounds[0] < 0
+    assert column.decode(np.array(column.domain.bounds)) == [dt.date(1966, 7, 3), dt.date(1984, 7, 1)]

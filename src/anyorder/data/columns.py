@@ -160,20 +160,9 @@ class NumberColumn(Column):
         elif series.dtype == nw.Datetime:
             unit = "instant"
         knots = np.unique(np.round((np.quantile(values, np.linspace(0, 1, KNOTS)) - centre) / spacing)) * spacing + centre
-        steps = np.array(expected_range(values, signed=unit in ("day", "instant"))) - centre
-        bounds = centre + spacing * np.array([np.ceil(steps[0] / spacing - 1e-6), np.floor(steps[1] / spacing + 1e-6)])
-        return cls(
-            name,
-            centre,
-            scale,
-            spacing,
-            decimals,
-            atoms_of(values, spacing),
-            tuple(knots.tolist()),
-            unit,
-            continuous,
-            tuple(bounds.tolist()),
-        )
+        bounds = on_lattice(expected_range(values, both_signs=unit in ("day", "instant")), centre, spacing, decimals)
+        found = atoms_of(values, spacing), tuple(knots.tolist())
+        return cls(name, centre, scale, spacing, decimals, *found, unit, continuous, bounds)
 
 
 def read_numbers(series: "nw.Series[Any]") -> Cells:
@@ -212,15 +201,22 @@ def precision(values: Cells, rounding: float = 1e-12) -> tuple[int, float, bool]
     return max(0, -exponent), 10.0**exponent, True
 
 
-def expected_range(values: Cells, signed: bool) -> tuple[float, float]:
+def expected_range(values: Cells, both_signs: bool) -> Cells:
     """What was seen and half as much on either side, but nothing on the other side of 0 if nothing was ever there."""
     low, high = float(values.min()), float(values.max())
-    more = high / 4 - low / 4 + (high / 4 - low / 4)  # no overflow for huge numbers
-    below, above = low - more, high + more
-    return (
-        below if signed or low < 0 else max(below, 0.0),
-        above if signed or high > 0 else min(above, 0.0),
-    )
+    more = high / 2 - low / 2
+    least = 0.0 if low >= 0 and not both_signs else -np.inf
+    greatest = 0.0 if high <= 0 and not both_signs else np.inf
+    return np.clip([low - more, high + more], least, greatest)
+
+
+def on_lattice(ends: Cells, centre: float, spacing: float, decimals: int) -> tuple[float, ...]:
+    """The outermost points of the lattice between two ends; none if they lie beyond all numbers."""
+    steps = np.fix((ends - centre) / spacing + (-1e-6, 1e-6))
+    points = centre + steps * spacing
+    if not np.isfinite(points).all():
+        return ()
+    return tuple((np.round(points, decimals) if decimals <= 15 else points).tolist())
 
 
 def spread(values: Cells) -> float:
