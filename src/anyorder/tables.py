@@ -12,13 +12,14 @@ from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
 from .model import build_model
 from .schema import Mask, Recorded, Schema, Values
-from .training import Check, Recipe, ardm, fit, fit_temperature, fit_weights
+from .training import Check, Recipe, ardm, blending, boosting, fit, fit_temperature, fit_weights
 from .training.background import Background
 from .training.boosting import TREES, KeptBack, fit_boosted, start_growing
 from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 LEAST_TREES = 5  # however little the effort
+ENOUGH = 20  # below a twentieth of the usual effort, weights and widths are learned in fewer steps too
 WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of the blend
 
 
@@ -60,24 +61,30 @@ def fit_table(
             models.append(memory.result())
         if early.jobs:
             kept_back = KeptBack(x[held], present[held], ardm())
-            models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng))
+            widths = few_steps(effort, boosting.STEPS)
+            models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng, widths))
         own = place_among(held, kept) if memory is not None else None
-        model = weighed(models, x[held], present[held], own, rng)
+        model = weighed(models, x[held], present[held], own, rng, few_steps(effort, blending.STEPS))
         for member in members_of(model):
             if isinstance(member, Boosted):
                 member.plant(late.grown())  # from all rows
     return TableModel(model, history)
 
 
-def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, rng: torch.Generator) -> Trained:
+def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, rng: torch.Generator, steps: int) -> Trained:
     """The blend of those models that earn a weight on these rows."""
     blend = Blend(models)
-    fit_weights(blend, x, present, ardm(), own, rng)
+    fit_weights(blend, x, present, ardm(), own, rng, steps)
     model = worth_keeping(blend)
     own = own if any(isinstance(member, Memory) for member in members_of(model)) else None
     if isinstance(model, Blend) and any(isinstance(variable.domain, Recorded) for variable in model.schema):
         fit_temperature(model, x, present, ardm(), own, rng)
     return model
+
+
+def few_steps(effort: float, steps: int) -> int:
+    """Weights and widths have few parameters: only far below the usual effort do they get fewer steps."""
+    return max(1, round(steps * min(1.0, ENOUGH * effort)))
 
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:

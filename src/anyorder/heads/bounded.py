@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple, final
 
 import torch
@@ -12,6 +13,7 @@ from .lattice import TINY, LatticeLaw, broad_cdf, log_broad
 from .law import Cells
 
 OUTSIDE = 1e-6  # what is left for all values beyond the bounds: no recorded value is ever impossible
+TRIES = 3  # before a draw that falls outside is made by a quantile
 FAR = 1e4  # in place of no bound: no law has mass there
 
 
@@ -70,8 +72,13 @@ class BoundedNumber(LatticeLaw):
         return area / inside + (x - high).clamp(min=0.0)
 
     def sample(self, rng: Generator) -> Cells:
-        """Drawn from the law; what falls outside is drawn anew, by a quantile."""
+        """Drawn from the law; what falls outside is drawn again, and the last few by a quantile."""
         drawn = self.law.sample(rng)
+        for _ in range(TRIES):
+            lost = ~self._holds(drawn)
+            if not lost.any():
+                break
+            drawn[lost] = self.law.each(itemgetter(lost)).sample(rng)
         u, v = torch.rand(2, *drawn.shape, generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
         again = ~self._holds(drawn) | (v < self.outside)
         if again.any():

@@ -44,7 +44,15 @@ class Answered(NamedTuple):
         return (total.amin(-1) / count).clamp(min=LEAST_ERROR)[alike]
 
 
-def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
+def fit_weights(
+    blend: Blend,
+    x: Values,
+    present: Mask,
+    law: EdgeSampler,
+    context: Context | None,
+    rng: Generator,
+    steps: int = STEPS,
+) -> None:
     """Give every model the weights at which the mixture needs the fewest nats and its best guesses and its draws are near.
 
     Nats alone would leave best guesses and draws to whoever knows the last digits. `context` says which of the memory's own rows
@@ -57,7 +65,7 @@ def fit_weights(blend: Blend, x: Values, present: Mask, law: EdgeSampler, contex
     usual_error = said.usual(said.off.square(), x.shape[1])
     usual_crps = said.usual(said.away - said.apart.diagonal(dim1=-2, dim2=-1) / 2, x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)
-    for _ in range(STEPS):
+    for _ in range(steps):
         mix = blend.log_weight(said.at, F.pad(shared, (0, 1)) + own)
         nats = -(said.log_p + mix).logsumexp(-1)
         error = (said.off * mix.exp()).sum(-1).square() / usual_error

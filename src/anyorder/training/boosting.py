@@ -48,11 +48,13 @@ class Table(NamedTuple):
     values: NDArray[np.float64]
 
 
-def fit_boosted(schema: Schema, trees: Trees, x: Values, present: Mask, kept_back: KeptBack, rng: Generator) -> Boosted:
+def fit_boosted(
+    schema: Schema, trees: Trees, x: Values, present: Mask, kept_back: KeptBack, rng: Generator, steps: int = STEPS
+) -> Boosted:
     """Trees grown on (x, present), and the laws around their guesses from `kept_back`."""
     model = Boosted(schema, trees, frequencies(schema, x, present))
     trust_what_is_better(model, kept_back)
-    fit_laws(model, kept_back, rng)
+    fit_laws(model, kept_back, rng, steps)
     return model.eval()
 
 
@@ -173,7 +175,7 @@ def frequencies(schema: Schema, x: Values, present: Mask) -> Tensor:
     return out
 
 
-def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator) -> None:
+def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator, steps: int) -> None:
     """The widths of the laws around the guesses at which the test rows need the fewest nats.
 
     A wide law that ends at a bound has its mean elsewhere: that costs nats too, since nobody guesses a number better.
@@ -189,7 +191,7 @@ def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator) -> None:
     weight, truth = edges.weight[row, target] / len(rows), x[row, target]
     usual = usual_error(guess - truth, which, len(model.base))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
-    for _ in range(STEPS):
+    for _ in range(steps):
         law = model.around(guess, hidden, which, target)
         loss = -law.log_prob(truth) + FAITH * (law.mean() - guess).square() / usual
         optimizer.zero_grad()
