@@ -30,10 +30,10 @@ def print_one(results: Results, table: str, mechanism: str) -> None:
     print("| " + " | ".join(heads) + " |\n|" + "---|" * len(heads))
     for method in unique(key[2] for key in results if key[:2] == (table, mechanism)):
         found = of_method(results, table, mechanism, method)
-        scored = {split: one for split, one in found.items() if isinstance(one, Scores)}
+        scored = scores_of(results, table, mechanism, method)
         cells = [spread([getattr(one, name) for one in scored.values()]) for name in COLUMNS]
         cells.append(covered_of_all(list(scored.values())))
-        ours = {s: one for s, one in of_method(results, table, mechanism, OURS).items() if isinstance(one, Scores)}
+        ours = scores_of(results, table, mechanism, OURS)
         cells += [difference(scored, ours, name) if method != OURS else "" for name in ("rmse", "crps")]
         cells += [plain([getattr(one, name) for one in scored.values()]) for name in COSTS]
         why = unique(one for one in found.values() if isinstance(one, str))
@@ -62,33 +62,36 @@ def print_overview(results: Results) -> None:
 def print_nearest(results: Results) -> None:
     """For every table and mechanism the peers that come nearest to us, or are ahead."""
     print("\n### The nearest peers\n")
-    print(
-        "| table, gaps | least CRPS of a peer | theirs - ours | least RMSE of a peer | theirs - ours | ours / theirs |\n"
-        + "|---" * 6
-        + "|"
-    )
+    heads = ["table, gaps"]
+    for name in ("CRPS", "RMSE"):
+        heads += [f"least {name} of a peer", "theirs - ours", "ours / theirs"]
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     for table, mechanism in unique((key[0], key[1]) for key in results):
-        found = {
-            method: {split: one for split, one in of_method(results, table, mechanism, method).items() if isinstance(one, Scores)}
-            for method in unique(key[2] for key in results)
-        }
-        ours = found.pop(OURS, {})
-        cells = [f"{table}, {mechanism}"]
-        for name in ("crps", "rmse"):
-            means = {
-                method: mean_on(name, scored, ours) for method, scored in found.items() if scored.keys() >= ours.keys() > set()
-            }
-            if not means:
-                break
-            best = min(means, key=lambda method: means[method])
-            cells += [f"{best} {means[best]:.3f}", difference(found[best], ours, name)]
-        else:
-            cells.append(f"{mean_on('rmse', ours, ours) / means[best]:.3f}")
-        print("| " + " | ".join(cells) + " |")
+        ours = scores_of(results, table, mechanism, OURS)
+        theirs = {name: scores_of(results, table, mechanism, name) for name in unique(key[2] for key in results) if name != OURS}
+        whole = {name: scored for name, scored in theirs.items() if scored.keys() >= ours.keys()}
+        cells = [cell for name in ("crps", "rmse") for cell in nearest(name, whole, ours)]
+        print("| " + " | ".join([f"{table}, {mechanism}", *cells]) + " |")
 
 
-def mean_on(name: str, scored: dict[int, Scores], splits: Iterable[int]) -> float:
-    return mean(getattr(scored[split], name) for split in splits)
+def nearest(name: str, theirs: dict[str, dict[int, Scores]], ours: dict[int, Scores]) -> list[str]:
+    """The peer that is best at this score on our splits, how far it is from us, and the ratio."""
+    means = {peer: mean_on(name, scored, ours) for peer, scored in theirs.items()}
+    known = {peer: value for peer, value in means.items() if value is not None}
+    own = mean_on(name, ours, ours)
+    if not known or own is None:
+        return ["", "", ""]
+    best = min(known, key=lambda peer: known[peer])
+    return [f"{best} {known[best]:.3f}", difference(theirs[best], ours, name), f"{own / known[best]:.3f}"]
+
+
+def mean_on(name: str, scored: dict[int, Scores], splits: Iterable[int]) -> float | None:
+    values = [getattr(scored[split], name) for split in splits]
+    return mean(values) if values and None not in values else None
+
+
+def scores_of(results: Results, table: str, mechanism: str, method: str) -> dict[int, Scores]:
+    return {split: one for split, one in of_method(results, table, mechanism, method).items() if isinstance(one, Scores)}
 
 
 def covered_of_all(scored: list[Scores]) -> str:

@@ -11,7 +11,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from anyorder import Category, InputError, Recorded, Schema, load_model, save_model, seeded
 from anyorder.boosting import Boosted, Trees
 from anyorder.errors import FormatError
-from anyorder.training import ardm
+from anyorder.training import ardm, boosting
 from anyorder.training.boosting import (
     DEPTH,
     FOR_GAPS,
@@ -80,6 +80,9 @@ def test_values_at_a_threshold_go_the_same_way_in_float32():
 def test_a_law_is_the_mixture_of_the_docstring(fitted):
     x, _ = rows_of(5, seed=2)
     given = torch.tensor([True, True, False, False]).expand(5, -1)
+    fitted = copy.deepcopy(fitted)
+    for k, p in enumerate((fitted.scale, fitted.share)):
+        p += torch.randn(p.shape, generator=seeded(k)) / 4
     guess = fitted.guess(torch.where(given, x, torch.nan), torch.full((5,), 2))
     around = torch.stack([guess + 1, 3 - guess], dim=-1).amin(-1)  # how far the bounds are
     features = torch.stack(
@@ -95,6 +98,35 @@ def test_a_law_is_the_mixture_of_the_docstring(fitted):
     mass, ends = upto(x[:, 3] + 0.005) - upto(x[:, 3] - 0.005), [upto(torch.full((5,), end)) for end in (-1.005, 3.005)]
     wanted = (1 - 1e-6) * mass / (ends[1] - ends[0])
     torch.testing.assert_close(fitted(x, given).log_prob(x)[:, 3].exp().double(), wanted, rtol=1e-3, atol=0)
+
+
+@torch.no_grad()
+def test_a_guess_beyond_a_bound_is_at_the_bound(fitted):
+    x, _ = rows_of(5, seed=2)
+    given = torch.tensor([True, True, True, False]).expand(5, -1)
+    fitted = copy.deepcopy(fitted)
+    fitted.base -= 40.0
+    assert (fitted(x, given).mean()[:, 3] < 0.2).all()  # and not in the middle of all that is possible
+
+
+def test_laws_that_end_at_a_bound_have_their_means_near_the_guesses(monkeypatch):
+    """Half of the values are 0, the others are skewed: a wide law that ends at 0 would have its mean far above a guess near 0."""
+    schema = Schema.of(a=Recorded(0.01), y=Recorded(0.01, bounds=(0.0, 12.0)))
+    rng, off = seeded(0), []
+    a = torch.randn(1200, generator=rng)
+    y = torch.where(torch.rand(1200, generator=rng) < 0.5, 0.0, (a + torch.randn(1200, generator=rng) / 2).exp()).clamp(max=12.0)
+    x = (torch.stack([a, y], dim=-1) * 100).round() / 100
+    present = torch.ones_like(x, dtype=torch.bool)
+    trees = grow(schema, x[:900], present[:900], seeded(0))
+    for faith in (0.0, 2.0):
+        monkeypatch.setattr(boosting, "FAITH", faith)
+        model = fit_boosted(schema, trees, x[:900], present[:900], KeptBack(x[900:], present[900:], ardm()), seeded(0))
+        target, hidden = torch.ones(300, dtype=torch.long), torch.zeros(300, dtype=torch.long)
+        with torch.no_grad():
+            seen, which = torch.where(torch.tensor([True, False]), x[900:], torch.nan), model.set_of(target, hidden)
+            guess = model.within(model.guess(seen, which), target)
+            off.append((model.law(seen, target).mean() - guess).square().mean().sqrt().item())
+    assert off[1] < 0.7 * off[0]
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 
 from anyorder import AnyOrder, Between, FormatError, InputError, OneOf, Schema, build_model, save_model
 from anyorder.schema import Real
+from anyorder.tables import few_steps
 
 
 def people(rows=600, seed=0):
@@ -233,3 +234,27 @@ def test_an_interrupt_ends_the_whole_fit():
         model.fit(people(60)[1])
     with pytest.raises(NotFittedError):
         model.transform(people(3)[1])
+
+
+def test_only_far_below_the_usual_effort_weights_get_fewer_steps():
+    assert [few_steps(effort, 200) for effort in (0.0004, 0.01, 0.05, 1.0, 5.0)] == [2, 40, 200, 200, 200]
+
+
+def test_numbers_that_are_drawn_and_filled_stay_where_values_are():
+    """Values pile up at 0; half of the draws of a bell curve around them would be negative."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=300)
+    table = pd.DataFrame({"a": a.round(2), "b": np.exp(a - 1 + rng.normal(size=300)).round(2), "c": -rng.poisson(np.exp(a))})
+    model = AnyOrder(effort=0.05).fit(table)
+    drawn = model.sample(2000)
+    assert drawn.b.min() >= 0
+    assert drawn.b.max() <= 1.5 * table.b.max()
+    assert drawn.c.max() <= 0
+    gaps = table.mask(rng.random(table.shape) < 0.5)
+    low, high = model.intervals(gaps, 0.9)
+    for filled in (model.transform(gaps), low, high, *model.impute(gaps, draws=3)):
+        assert filled.b.min() >= 0
+        assert filled.c.max() <= 0
+    assert (model.predict(gaps, target="c") <= 0).all()
+    strange = table.head(2).assign(b=[-1.0, 1e5])
+    assert (model.score_samples(strange) < model.score_samples(table.head(2)) - 8).all()

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
-from .heads import CategoricalLaw, LatticeLaw, Law, RecordedLaw, bounded
+from .heads import CategoricalLaw, LatticeLaw, Law, RecordedLaw, bound
 from .memory import alike
 from .schema import Mask, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
 
@@ -108,7 +108,7 @@ class Boosted(nn.Module):
         """Of one number in every row; what is not known is NaN, and the target itself is never looked at."""
         hidden = seen.isnan().sum(-1) - seen.gather(1, target[:, None]).isnan().squeeze(1).long()
         which = self.set_of(target, hidden)
-        return self.around(self.guess(seen, which), hidden, which, target)
+        return self.around(self.within(self.guess(seen, which), target), hidden, which, target)
 
     def set_of(self, target: Int[Tensor, " cell"], hidden: Int[Tensor, " cell"]) -> Int[Tensor, " cell"]:
         """Which trees guess a number when so many of the other variables are hidden."""
@@ -121,6 +121,11 @@ class Boosted(nn.Module):
         trees = self.value.shape[1]
         parts = [self._sum(seen[c], which[c]) for c in torch.arange(len(which)).split(max(1, PLACES_AT_ONCE // trees))]
         return torch.cat(parts) if parts else seen.new_zeros(0)
+
+    def within(self, guess: Float[Tensor, " cell"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """Trees do not know that a number ends somewhere: the nearest guess that does."""
+        low, high = self.bounds[target].unbind(-1)
+        return guess.maximum(low).minimum(high)
 
     def _sum(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
         """All trees of all cells go down together, a level at a time."""
@@ -145,14 +150,16 @@ class Boosted(nn.Module):
         target: Int[Tensor, " cell"],
     ) -> LatticeLaw:
         """The law around a guess, made by a set of trees when so many of the other variables were hidden."""
-        one, (low, high) = torch.ones_like(guess), self.bounds[target].unbind(-1)
+        low, high = self.bounds[target].unbind(-1)
         near = (torch.minimum(guess - low, high - guess).clamp(0.0, FARTHEST) + NEAREST).log()
-        circumstances = torch.stack([one, hidden / len(self.schema), 1 / (1 + hidden), guess, near], dim=-1).unsqueeze(-1)
+        circumstances = torch.stack(
+            [torch.ones_like(guess), hidden / len(self.schema), 1 / (1 + hidden), guess, near], dim=-1
+        ).unsqueeze(-1)
         sigma = (self.scale[which] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
         share = (self.share[which] @ circumstances).squeeze(-1)
         mu, none = guess.unsqueeze(-1).expand_as(sigma), guess.new_zeros(len(guess), 0)
         law = RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
-        return bounded(law, *self.bounds[target].unbind(-1))
+        return bound(law, low, high)
 
 
 @final

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from .conditionals import Conditionals, Laws, Some, between
 from .errors import InputError
-from .heads import CategoricalLaw, KernelLaw, Law, bounded
-from .heads.bounded import FAR, share_inside
+from .heads import CategoricalLaw, KernelLaw, Law, bound
+from .heads.bounded import FAR, just_outside, share_inside
 from .schema import Mask, Real, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
 
 NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
@@ -217,7 +217,7 @@ class Recalled(Laws):
             return law.pmf(), nearest
         weighed = self.recall.all_weights(variable)
         low, high = memory.bounds[variable].clamp(-FAR, FAR).unbind(-1)
-        edges = torch.cat([torch.stack([low - memory.spacing[variable], high], dim=-1), edges], dim=-1)
+        edges = torch.cat([torch.stack(just_outside(low, high, memory.spacing[variable]), dim=-1), edges], dim=-1)
         weight = weighed.weight if temperature == 1.0 else F.normalize(weighed.weight.pow(1 / temperature), p=1.0, dim=-1)
         cdf = torch.einsum("bpr,pre->bpe", weight, memory.kernel_cdf(variable, edges, temperature))
         below, upto, rest = cdf.split([1, 1, cdf.shape[-1] - 2], dim=-1)
@@ -234,7 +234,7 @@ class Recalled(Laws):
         if isinstance(domain, Recorded):
             share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
             law = KernelLaw(memory.spacing[variable], weight, value, share, blur)
-            return bounded(law, *memory.bounds[variable].unbind(-1)), nearest
+            return bound(law, *memory.bounds[variable].unbind(-1)), nearest
         levels = levels_of(domain)
         table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, value.long(), weight)
         return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log()), nearest

@@ -222,6 +222,26 @@ def test_numbers_are_expected_within_what_was_seen_and_half_as_much_again(values
     assert column.decode(np.array([low, high])) == pytest.approx(wanted)
 
 
+@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(("decimals", "size"), [(2, 50_000.0), (0, 5e6), (0, 30.0), (6, 1.0)])
+def test_every_value_that_was_seen_lies_within_the_bounds(seed, decimals, size):
+    """Also where the lattice is coarser than the values, and 0 none of its points: money with cents, many of them 0."""
+    rng = np.random.default_rng(seed)
+    values = np.where(rng.random(300) < 0.3, 0.0, size * rng.lognormal(size=300)).round(decimals) * rng.choice([-1, 1])
+    column = NumberColumn.learn("a", nw.from_native(pd.Series(values), series_only=True))
+    low, high = column.domain.bounds
+    half = column.domain.spacing / 2
+    places = column.encode(nw.from_native(pd.Series(values), series_only=True))
+    assert ((places > low - half) & (places < high + half)).all()
+    assert column.decode(np.array([low if values.max() > 0 else high]))[0] == pytest.approx(0.0, abs=column.spacing)
+
+
+def test_the_calendar_ends():
+    days = [dt.date(2020, 1, 1), dt.date(9999, 12, 31)] * 3
+    column = NumberColumn.learn("a", nw.from_native(pl.Series(days), series_only=True))
+    assert column.decode(np.array(column.domain.bounds))[1] == dt.date(9999, 12, 31)
+
+
 def test_days_have_no_sign():
     column = NumberColumn.learn("a", nw.from_native(pl.Series([dt.date(1971, 1, 1), dt.date(1980, 1, 1)]), series_only=True))
     assert column.bounds[0] < 0

@@ -15,6 +15,8 @@ from ..schema import Category, Domain, Recorded
 
 Cells = NDArray[np.float64]
 EPOCH = dt.datetime(1970, 1, 1)
+DAYS = float((dt.date.min - EPOCH.date()).days), float((dt.date.max - EPOCH.date()).days)
+CALENDAR = {"day": DAYS, "instant": (DAYS[0] * 86_400_000, DAYS[1] * 86_400_000)}
 MOST_ATOMS, MOST_LEVELS, KNOTS = 48, 200, 12
 
 
@@ -160,7 +162,7 @@ class NumberColumn(Column):
         elif series.dtype == nw.Datetime:
             unit = "instant"
         knots = np.unique(np.round((np.quantile(values, np.linspace(0, 1, KNOTS)) - centre) / spacing)) * spacing + centre
-        bounds = on_lattice(expected_range(values, both_signs=unit in ("day", "instant")), centre, spacing, decimals)
+        bounds = on_lattice(expected_range(values, unit), values, centre, spacing)
         found = atoms_of(values, spacing), tuple(knots.tolist())
         return cls(name, centre, scale, spacing, decimals, *found, unit, continuous, bounds)
 
@@ -201,22 +203,23 @@ def precision(values: Cells, rounding: float = 1e-12) -> tuple[int, float, bool]
     return max(0, -exponent), 10.0**exponent, True
 
 
-def expected_range(values: Cells, both_signs: bool) -> Cells:
-    """What was seen and half as much on either side, but nothing on the other side of 0 if nothing was ever there."""
+def expected_range(values: Cells, unit: str) -> Cells:
+    """What was seen and half as much on either side, but nothing on the other side of 0 if nothing was ever there.
+
+    Days and instants have no sign; they end where the calendar does.
+    """
     low, high = float(values.min()), float(values.max())
     more = high / 2 - low / 2
-    least = 0.0 if low >= 0 and not both_signs else -np.inf
-    greatest = 0.0 if high <= 0 and not both_signs else np.inf
+    least, greatest = CALENDAR.get(unit, (0.0 if low >= 0 else -np.inf, 0.0 if high <= 0 else np.inf))
     return np.clip([low - more, high + more], least, greatest)
 
 
-def on_lattice(ends: Cells, centre: float, spacing: float, decimals: int) -> tuple[float, ...]:
-    """The outermost points of the lattice between two ends; none if they lie beyond all numbers."""
-    steps = np.fix((ends - centre) / spacing + (-1e-6, 1e-6))
-    points = centre + steps * spacing
-    if not np.isfinite(points).all():
-        return ()
-    return tuple((np.round(points, decimals) if decimals <= 15 else points).tolist())
+def on_lattice(ends: Cells, values: Cells, centre: float, spacing: float) -> tuple[float, ...]:
+    """The outermost points of the lattice between two ends, or of the values themselves; none if no number is so large."""
+    within = np.fix((ends - centre) / spacing + (-1e-6, 1e-6))
+    written = np.round((np.array([values.min(), values.max()]) - centre) / spacing)
+    points = centre + spacing * np.array([min(within[0], written[0]), max(within[1], written[1])])
+    return tuple(points.tolist()) if np.isfinite(points).all() else ()
 
 
 def spread(values: Cells) -> float:

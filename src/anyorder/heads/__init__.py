@@ -5,7 +5,7 @@ from typing import Any
 from ..errors import FormatError
 from ..schema import Category, Colour, Domain, Ordinal, Recorded
 from .bernoulli import Bernoulli, BernoulliLaw
-from .bounded import BoundedNumber, bounded
+from .bounded import BoundedNumber, bound
 from .categorical import Categorical, CategoricalLaw
 from .colour_mixture import ColourMixture, ColourMixtureLaw
 from .gaussian import Gaussian, GaussianLaw
@@ -77,7 +77,7 @@ __all__ = [
     "MixedNumber",
     "RecordedLaw",
     "RecordedNumber",
-    "bounded",
+    "bound",
     "default_head",
     "head_from_json",
     "mixed",

@@ -48,10 +48,10 @@ class BoundedNumber(LatticeLaw):
 
     def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
         spacing, low, high, below, inside, share, rest = (
-            t.unsqueeze(-1) for t in (self.spacing, self.low, self.high, *self._ends, self.outside, self._broad_outside)
+            t.unsqueeze(-1) for t in (self.spacing, *self._places, *self._ends, self.outside, self._broad_outside)
         )
         within = share_inside(self.law.cdfs(x), below, inside)
-        lower, upper = torch.minimum(x, low - spacing), torch.maximum(x, high)
+        lower, upper = torch.minimum(x, low), torch.maximum(x, high)
         beyond = broad_cdf(lower, spacing) + broad_cdf(upper, spacing) - broad_cdf(high, spacing)
         return (1 - share) * within + share * beyond / rest
 
@@ -61,7 +61,8 @@ class BoundedNumber(LatticeLaw):
     def mean(self) -> Cells:
         """Of what lies between the bounds, before rounding."""
         top = self.high + self.spacing / 2
-        return torch.where(self.outside > 0, top - self.shortfall(top), self.law.mean())
+        mean = (top - self.shortfall(top)).minimum(self.high).maximum(self.low)
+        return torch.where(self.outside > 0, mean, self.law.mean())
 
     def shortfall(self, x: Cells) -> Cells:
         """Of what lies between the bounds."""
@@ -96,19 +97,28 @@ class BoundedNumber(LatticeLaw):
 
     def _level(self, u: Cells, beyond: Bool[Tensor, "*cells"]) -> Cells:
         """The level of the cdf that stands for a number between 0 and 1: among all values inside, or all that lie beyond."""
-        lowest = self.outside * broad_cdf(self.low - self.spacing, self.spacing) / self._broad_outside
+        lowest = self.outside * broad_cdf(self._places[0], self.spacing) / self._broad_outside
         outer = self.outside * u
         return torch.where(beyond, outer + (1 - self.outside) * (outer > lowest), lowest + (1 - self.outside) * u)
 
     @cached_property
+    def _places(self) -> tuple[Cells, Cells]:
+        return just_outside(self.low, self.high, self.spacing)
+
+    @cached_property
     def _ends(self) -> Ends:
-        below, upto = self.law.cdfs(torch.stack([self.low - self.spacing, self.high], dim=-1)).unbind(-1)
+        below, upto = self.law.cdfs(torch.stack(self._places, dim=-1)).unbind(-1)
         return Ends(below, (upto - below).clamp(min=TINY))
 
     @cached_property
     def _broad_outside(self) -> Cells:
-        below, upto = (broad_cdf(place, self.spacing) for place in (self.low - self.spacing, self.high))
+        below, upto = (broad_cdf(place, self.spacing) for place in self._places)
         return (below + (1 - upto)).clamp(min=TINY)
+
+
+def just_outside(low: Tensor, high: Tensor, spacing: Tensor) -> tuple[Tensor, Tensor]:
+    """Where to ask a cdf for what lies below bounds and up to them: between lattice points, out of reach of rounding errors."""
+    return low - 0.75 * spacing - 1e-6 * low.abs(), high + 0.25 * spacing + 1e-6 * high.abs()
 
 
 def share_inside(cdf: Tensor, below: Tensor, inside: Tensor) -> Tensor:
@@ -116,7 +126,7 @@ def share_inside(cdf: Tensor, below: Tensor, inside: Tensor) -> Tensor:
     return ((cdf - below) / inside.clamp(min=TINY)).clamp(0.0, 1.0)
 
 
-def bounded(law: LatticeLaw, low: Cells, high: Cells) -> LatticeLaw:
+def bound(law: LatticeLaw, low: Cells, high: Cells) -> LatticeLaw:
     """The law between these bounds, both finite; infinite where there are none."""
     free = low.isinf()
     if free.all():

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, logistic_shortfall, with_floor
+from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, draw_place, take
 
 
@@ -35,7 +35,7 @@ class KernelLaw(LatticeLaw):
         return with_floor((self.weight * kernel).sum(-1), x, self.spacing)
 
     def cdf(self, x: Cells) -> Cells:
-        x = self.snapped(x, torch.floor)
+        x = at_or_below(x, self.spacing)
         top = (x + self.spacing / 2).unsqueeze(-1)
         kernel = self.share[..., :1] * (self.value < top)
         for m in range(self.blur.shape[-1]):
@@ -60,7 +60,7 @@ class KernelLaw(LatticeLaw):
         scale = take(torch.cat([torch.zeros_like(self.share[..., :1]), self.blur], dim=-1), how)
         broad = torch.rand(self.spacing.shape, generator=rng, device=rng.device) < FLOOR
         place = torch.where(broad, BROAD * noise, take(self.value, which) + scale * noise)
-        return self.snapped(place.to(self.value.dtype), torch.round)
+        return self.nearest(place.to(self.value.dtype))
 
     def mean(self) -> Cells:
         """Of the law before rounding, which is within half a spacing of the mean after it."""

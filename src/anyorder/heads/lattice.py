@@ -2,7 +2,6 @@
 
 import math
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -57,9 +56,15 @@ class LatticeLaw(Law):
         levels = (torch.arange(LEVELS, device=flat.spacing.device, dtype=flat.spacing.dtype) + 0.5) / LEVELS
         return -wide.log_prob(wide.quantile(levels.expand(len(rows), -1))).mean(-1)
 
-    def snapped(self, x: Tensor, to_whole: Callable[[Tensor], Tensor]) -> Tensor:
-        """The lattice point at or near x; a point just below its place by rounding error counts as there."""
-        return to_whole(x / self.spacing + 1e-3) * self.spacing
+    def nearest(self, x: Tensor) -> Tensor:
+        """The lattice point nearest to x."""
+        return torch.round(x / self.spacing) * self.spacing
+
+
+def at_or_below(x: Tensor, spacing: Tensor) -> Tensor:
+    """The lattice point at or below x; one that x misses by an error of float32 counts as there."""
+    steps = x / spacing
+    return torch.floor(steps + (1e-3 + 3e-7 * steps.abs()).clamp(max=0.4)) * spacing
 
 
 def logistic_mass(
@@ -88,7 +93,7 @@ def log_broad(x: Cells, spacing: Cells) -> Cells:
 
 def broad_cdf(x: Tensor, spacing: Tensor) -> Tensor:
     """The cdf of the fixed broad law at the lattice point at or below x."""
-    return ((torch.floor(x / spacing + 1e-3) * spacing + spacing / 2) / BROAD).sigmoid()
+    return ((at_or_below(x, spacing) + spacing / 2) / BROAD).sigmoid()
 
 
 def logistic_shortfall(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:

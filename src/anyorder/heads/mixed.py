@@ -37,7 +37,10 @@ class MixedCodes(DiscreteLaw):
 @final
 @dataclass(frozen=True)
 class MixedNumber(LatticeLaw):
-    """Masses, distribution functions and means are weighted means; all laws live on the same lattice."""
+    """Masses, distribution functions and means are weighted means; all laws live on the same lattice.
+
+    Weights are made to sum to 1 in the precision at hand: a cdf must reach 1.
+    """
 
     laws: tuple[LatticeLaw, ...]
     log_weight: Float[Tensor, "*cells laws"]
@@ -46,17 +49,17 @@ class MixedNumber(LatticeLaw):
         return (torch.stack([law.log_prob(x) for law in self.laws], dim=-1) + self.log_weight).logsumexp(-1)
 
     def cdf(self, x: Cells) -> Cells:
-        return (torch.stack([law.cdf(x) for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+        return (torch.stack([law.cdf(x) for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
 
     def mean(self) -> Cells:
-        return (torch.stack([law.mean() for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+        return (torch.stack([law.mean() for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
 
     def sample(self, rng: Generator) -> Cells:
         draws = torch.stack([law.sample(rng) for law in self.laws], dim=-1)
         return take(draws, draw_code(self.log_weight, rng))
 
     def shortfall(self, x: Cells) -> Cells:
-        return (torch.stack([law.shortfall(x) for law in self.laws], dim=-1) * self.log_weight.exp()).sum(-1)
+        return (torch.stack([law.shortfall(x) for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
 
     def reach(self) -> Cells:
         return reduce(torch.maximum, [law.reach() for law in self.laws])

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 
 from ..errors import InputError
 from ..schema import Domain, Recorded, bounds_of
-from .bounded import bounded
-from .lattice import BROAD, FLOOR, LatticeLaw, logistic_mass, logistic_shortfall, with_floor
+from .bounded import bound
+from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, Head, draw_code, take
 
 
@@ -47,7 +47,7 @@ class RecordedLaw(LatticeLaw):
 
     def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
         spacing = self.spacing.unsqueeze(-1)
-        x = torch.floor(x / spacing + 1e-3) * spacing
+        x = at_or_below(x, spacing)
         top = x + spacing / 2
         mu, sigma = self.mu.unsqueeze(-2), self.sigma.unsqueeze(-2)
         inside = (((top.unsqueeze(-1) - mu) / sigma).sigmoid() @ self.logits.softmax(-1).unsqueeze(-1)).squeeze(-1)
@@ -74,7 +74,7 @@ class RecordedLaw(LatticeLaw):
         which = draw_code(self.logits, rng)
         broad = torch.rand(self.spacing.shape, generator=rng, device=rng.device) < FLOOR
         place = torch.where(broad, BROAD * noise, take(self.mu, which) + take(self.sigma, which) * noise)
-        drawn = self.snapped(place.to(self.mu.dtype), torch.round)
+        drawn = self.nearest(place.to(self.mu.dtype))
         chosen = draw_code(self.choice, rng)
         if not self.atoms.shape[-1]:
             return drawn
@@ -120,4 +120,4 @@ class RecordedNumber(Head):
         start = torch.linspace(-1.5, 1.5, k, device=params.device, dtype=params.dtype)
         sigma = self.min_scale + F.softplus(raw - 1)
         law = RecordedLaw(spacing, choice.masked_fill(empty, -1e9).log_softmax(-1), logits, start + mu, sigma, atoms)
-        return bounded(law, low, high)
+        return bound(law, low, high)

@@ -12,13 +12,13 @@ from ..heads import LatticeLaw, Law
 from ..model import Context
 from ..schema import Mask, Values
 from .edges import Edges, EdgeSampler
+from .loss import usual_loss
 
 QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
 ALL_ELSE = 1024  # questions about a value given all else, at most
 FEWER_QUESTIONS, TEMPERATURES = 512, (1.0, 0.95, 0.9, 0.85, 0.8)
 ROWS_PER_CALL = 256
 ERROR, SPREAD = 1.0, 1.0  # nats that a squared error, and a CRPS, as large as the best model's is worth
-LEAST_ERROR = 1e-4  # to divide by
 DRAWS = 8  # of every model's law
 
 
@@ -37,11 +37,9 @@ class Answered(NamedTuple):
         return (mix * self.away).sum(-1) - torch.einsum("cm,cmn,cn->c", mix, self.apart, mix) / 2
 
     def usual(self, loss: Float[Tensor, "cell model"], width: int) -> Float[Tensor, " cell"]:
-        """The mean loss, of the model that is best at it, for the same variable when as many are known."""
+        """For the same variable when as many are known."""
         alike = self.at.variable * (width + 1) + (self.at.known * width).round().long()
-        total = torch.zeros(width * (width + 1), loss.shape[1]).index_add(0, alike, loss)
-        count = torch.bincount(alike, minlength=len(total)).clamp(min=1)
-        return (total.amin(-1) / count).clamp(min=LEAST_ERROR)[alike]
+        return usual_loss(loss, alike, width * (width + 1))
 
 
 def fit_weights(

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float, Int
 from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
@@ -18,6 +17,7 @@ from ..memory import UNSEEN
 from ..schema import Mask, Recorded, Schema, Values, levels_of
 from .background import Background
 from .edges import EdgeSampler
+from .loss import usual_loss
 
 TREES, DEPTH = 200, 6
 FOR_GAPS: dict[str, float] = {}  # scikit-learn's defaults
@@ -26,10 +26,7 @@ MOSTLY, CLEARLY = 0.5, 0.95  # the share of the rows that must be whole, and of 
 GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every copy of the rows
 MOST_ROWS = 32_768  # to grow a tree on, copies included
 QUESTIONS, STEPS = 1024, 150
-FAITH, LEAST_ERROR = (
-    2.0,
-    1e-4,
-)  # nats for a law whose mean is off from the guess as the guess is from the truth; least to divide by
+FAITH = 2.0  # nats for a law whose mean is as far from the guess as the guess usually is from the truth
 LARGEST = np.finfo(np.float32).max
 
 
@@ -187,9 +184,9 @@ def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator, steps: int) ->
     x, given = torch.where(kept_back.present, kept_back.x, 0.0)[rows], edges.given
     hidden = ((~given).sum(-1) - 1)[row]
     which = model.set_of(target, hidden)
-    guess = model.guess(torch.where(given, x, torch.nan)[row], which)
+    guess = model.within(model.guess(torch.where(given, x, torch.nan)[row], which), target)
     weight, truth = edges.weight[row, target] / len(rows), x[row, target]
-    usual = usual_error(guess - truth, which, len(model.base))
+    usual = usual_loss((guess - truth).square().unsqueeze(-1), which, len(model.base))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     for _ in range(steps):
         law = model.around(guess, hidden, which, target)
@@ -197,9 +194,3 @@ def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator, steps: int) ->
         optimizer.zero_grad()
         (weight * loss).sum().backward()
         optimizer.step()
-
-
-def usual_error(off: Float[Tensor, " cell"], which: Int[Tensor, " cell"], sets: int) -> Float[Tensor, " cell"]:
-    """The mean squared error of the set of trees that guessed a cell."""
-    total = torch.zeros(sets).index_add(0, which, off.square())
-    return (total / torch.bincount(which, minlength=sets).clamp(min=1)).clamp(min=LEAST_ERROR)[which]

@@ -1,7 +1,7 @@
-"""The one loss: minus the weighted log-likelihood of the hidden variables."""
+"""The one loss: minus the weighted log-likelihood of the hidden variables; and what a loss is compared with."""
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from ..model import Context, Model
@@ -37,3 +37,12 @@ def join_context(first: Context | None, second: Context | None) -> Context | Non
     """Mode and step, then what belongs to the data."""
     both = [part for part in (first, second) if part is not None]
     return torch.cat(both, dim=-1) if both else None
+
+
+def usual_loss(
+    loss: Float[Tensor, "cell model"], alike: Int[Tensor, " cell"], groups: int, least: float = 1e-4
+) -> Float[Tensor, " cell"]:
+    """The mean loss in the group of every cell, of the model that is best at it: what a loss is divided by to compare it."""
+    total = torch.zeros(groups, loss.shape[1]).index_add(0, alike, loss)
+    count = torch.bincount(alike, minlength=groups).clamp(min=1)
+    return (total.amin(-1) / count).clamp(min=least)[alike]
