@@ -239,3 +239,11 @@ def test_trees_that_cannot_be_walked_are_refused(tmp_path, fitted):
     save_model(fitted_copy, tmp_path / "bad.ao")
     with pytest.raises(FormatError, match=r"describes no trees .*does not exist"):
         load_model(tmp_path / "bad.ao")
+
+
+def test_trees_of_another_version_are_refused_with_what_to_do(tmp_path):
+    model = Boosted(SCHEMA, Trees.empty(3, 2, 2), torch.ones(4, 3) / 3)
+    model.scale.data = model.scale.data[..., :4]
+    save_model(model, tmp_path / "old.ao")
+    with pytest.raises(FormatError, match=r"old.ao .*'scale'.*of another version of anyorder: fit the model again"):
+        load_model(tmp_path / "old.ao")

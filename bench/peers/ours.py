@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import torch
+from torch import Tensor
 
 from anyorder import AnyOrder, Question, fixed_orders, mixture_log_prob
 from anyorder.data.columns import NumberColumn
@@ -38,15 +39,25 @@ def means(model: AnyOrder, test: pd.DataFrame) -> Cells:
 @torch.no_grad()
 def score_truth(model: AnyOrder, test: Cells, task: Task) -> dict[str, Cells]:
     """How the truth lies in the laws: `pit` in that of each cell alone, `nats` in the joint law of all hidden cells of a row."""
+    x, known, hidden = asked(model, test, task)
+    nats = -mixture_log_prob(model.model_, x, Question(known, hidden), fixed_orders(x.shape[1], 4))
+    return {"pit": place_in_law(model, test, task), "nats": nats.double().numpy()}
+
+
+@torch.no_grad()
+def place_in_law(model: AnyOrder, test: Cells, task: Task) -> Cells:
+    """The randomised PIT of every cell of the truth given what is left of its row: uniform if the laws are right."""
+    x, known, _ = asked(model, test, task)
+    chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(task.seed))
+    laws = model.model_(x, known)
+    return (laws.cdf(x) - chance * laws.log_prob(x).exp()).double().numpy()
+
+
+def asked(model: AnyOrder, test: Cells, task: Task) -> tuple[Tensor, Tensor, Tensor]:
+    """The truth, which cells of it are known, and which are hidden; a gap of the data itself is neither."""
     x, present = model.encoder_.encode(frame(task.truth, task))
     shown = torch.tensor(np.isfinite(test))
-    known, hidden = present & shown, present & ~shown
-    x = torch.where(present, x, 0.0)  # a gap of the data itself is no truth
-    laws = model.model_(x, known)
-    chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(task.seed))
-    pit = laws.cdf(x) - chance * laws.log_prob(x).exp()
-    nats = -mixture_log_prob(model.model_, x, Question(known, hidden), fixed_orders(x.shape[1], 4))
-    return {"pit": pit.double().numpy(), "nats": nats.double().numpy()}
+    return torch.where(present, x, 0.0), present & shown, present & ~shown
 
 
 def frame(table: Cells, task: Task) -> pd.DataFrame:

@@ -9,7 +9,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .boosting import Boosted
-from .conditionals import Conditionals, Laws, Some, sharpened
+from .conditionals import Conditionals, Laws, Some, Temperatures, sharpened
 from .errors import InputError
 from .heads import Law, mixed
 from .memory import Memory, Recalled
@@ -38,7 +38,7 @@ class Blend(nn.Module):
     with d the distance of the nearest remembered row, if a memory is among the models: where a row like this one was seen
     before it knows best, and far from all of them it does not. `context` is the memory's: which of its own rows a row is.
 
-    A mixture of laws that are right in width is too wide: the laws of numbers are sharpened by a common `temperature` first.
+    A mixture of laws that are right in width is too wide: all models' laws of a number are sharpened by its `temperature` first.
     """
 
     temperature: Tensor
@@ -51,7 +51,7 @@ class Blend(nn.Module):
         self.schema = models[0].schema
         self._check_grouping()
         self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 4))
-        self.register_buffer("temperature", torch.ones(1))
+        self.register_buffer("temperature", torch.ones(len(self.schema)))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -110,16 +110,17 @@ class Mixed(Laws):
         return mixed(laws, self.blend.log_weight(circumstances))
 
     def masses(
-        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None = None
     ) -> Float[Tensor, "batch place bin"]:
-        assert temperature == 1.0, "a blend has a temperature of its own"
+        assert temperature is None, "a blend has temperatures of its own"
+        temperature = self.blend.temperature[self.index[places]]
         known = self.known[:, None].expand(-1, len(places))
         masses, nearest = list[Tensor](), torch.zeros_like(known)
         for part in self.parts:
             if isinstance(part, Recalled):
-                mass, nearest = part.masses_with_distance(places, edges, self.blend.temperature.item())
+                mass, nearest = part.masses_with_distance(places, edges, temperature)
             else:
-                mass = part.masses(places, edges, self.blend.temperature.item())
+                mass = part.masses(places, edges, temperature)
             masses.append(mass)
         at = Circumstances(self.index[places].expand(len(known), -1), known, nearest)
         return (torch.stack(masses, dim=-1) * self.blend.log_weight(at).exp().unsqueeze(2)).sum(-1)
@@ -134,5 +135,5 @@ class Mixed(Laws):
                 law, nearest = part.with_distance(cells)
             else:
                 law = part.at(cells)
-            laws.append(sharpened(law, self.blend.temperature.item()))
+            laws.append(sharpened(law, self.blend.temperature[variable]))
         return laws, Circumstances(variable, known, nearest)

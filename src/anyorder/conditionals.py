@@ -9,9 +9,10 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from .heads import DiscreteLaw, Law
+from .heads import DiscreteLaw, LatticeLaw, Law
 from .schema import Mask, Values
 
+Temperatures = Float[Tensor, " place"]
 Some = Any  # what selects cells of (batch, part): `...`, a mask, or (slice(None), place)
 
 
@@ -31,21 +32,22 @@ class Laws(ABC):
         return row[cells], self.index.expand(rows, -1)[cells]
 
     def masses(
-        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None = None
     ) -> Float[Tensor, "batch place bin"]:
         """How likely each of these variables is to lie between edges, the first bin below all of them, the last above.
 
         An edge belongs to the bin below it. Of codes the probability of each, whatever the edges and the temperature.
         """
-        law = sharpened(self.at((slice(None), places)), temperature)
+        law = self.at((slice(None), places))
+        law = law if temperature is None else sharpened(law, temperature)
         if isinstance(law, DiscreteLaw):
             return law.pmf()
         return between(law.cdfs(edges.expand(len(law.mean()), -1, -1)))
 
 
-def sharpened(law: Law, temperature: float) -> Law:
-    """The law of a number at a temperature; codes stay as they are."""
-    return law if temperature == 1.0 or isinstance(law, DiscreteLaw) else law.tempered(temperature)
+def sharpened(law: Law, temperature: Tensor) -> Law:
+    """The laws of numbers, each cell at its own temperature; codes stay as they are."""
+    return law.tempered(temperature) if isinstance(law, LatticeLaw) and (temperature != 1).any() else law
 
 
 def between(cdf: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells bin"]:

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from .conditionals import Conditionals, Laws, Some, between
+from .conditionals import Conditionals, Laws, Some, Temperatures, between
 from .errors import InputError
 from .heads import CategoricalLaw, KernelLaw, Law, bound
 from .heads.bounded import FAR, just_outside, share_inside
@@ -114,18 +114,19 @@ class Memory(nn.Module):
 
     @torch.no_grad()
     def kernel_cdf(
-        self, variable: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float
+        self, variable: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None
     ) -> Float[Tensor, "place remembered edge"]:
         """The cdf, at the edges, of the law around every remembered value."""
         value = self.rows.T[variable][:, :, None].expand(-1, -1, edges.shape[1])
-        share, blur = (self.share[variable].log_softmax(-1) / temperature).softmax(-1), self.blur[variable].exp() + 1e-4
+        t = 1.0 if temperature is None else temperature[:, None]
+        share, blur = (self.share[variable].log_softmax(-1) / t).softmax(-1), (self.blur[variable].exp() + 1e-4) * t
         alike = lambda t: t[:, None, None].expand(*value.shape, *t.shape[1:])  # noqa: E731
         alone = KernelLaw(
             alike(self.spacing[variable]),
             torch.ones_like(value).unsqueeze(-1),
             value.unsqueeze(-1),
             alike(share),
-            alike(blur * temperature),
+            alike(blur),
         )
         return alone.cdf(edges[:, None].expand_as(value))
 
@@ -199,12 +200,12 @@ class Recalled(Laws):
         return self.with_distance(cells)[0]
 
     def masses(
-        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float = 1.0
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None = None
     ) -> Float[Tensor, "batch place bin"]:
         return self.masses_with_distance(places, edges, temperature)[0]
 
     def masses_with_distance(
-        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: float
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None
     ) -> tuple[Float[Tensor, "batch place bin"], Float[Tensor, "batch place"]]:
         """What every remembered row has up to an edge is the same for all queries: the rest is a product of matrices.
 
@@ -218,7 +219,9 @@ class Recalled(Laws):
         weighed = self.recall.all_weights(variable)
         low, high = memory.bounds[variable].clamp(-FAR, FAR).unbind(-1)
         edges = torch.cat([torch.stack(just_outside(low, high, memory.spacing[variable]), dim=-1), edges], dim=-1)
-        weight = weighed.weight if temperature == 1.0 else F.normalize(weighed.weight.pow(1 / temperature), p=1.0, dim=-1)
+        weight = weighed.weight
+        if temperature is not None:
+            weight = F.normalize(weight.pow(1 / temperature[:, None]), p=1.0, dim=-1)
         cdf = torch.einsum("bpr,pre->bpe", weight, memory.kernel_cdf(variable, edges, temperature))
         below, upto, rest = cdf.split([1, 1, cdf.shape[-1] - 2], dim=-1)
         return between(share_inside(rest, below, upto - below)), weighed.nearest

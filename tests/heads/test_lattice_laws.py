@@ -266,6 +266,9 @@ def test_a_temperature_below_one_sharpens(make):
     law, at = make(DOMAINS[1], (4,)), torch.arange(4.0, dtype=torch.float64)
     torch.testing.assert_close(law.tempered(1.0).log_prob(at), law.log_prob(at))
     assert (law.tempered(0.3).entropy() < law.entropy()).all()
+    each = torch.tensor([1.0, 0.3, 0.7, 0.9], dtype=torch.float64)
+    alone = [law.tempered(t).log_prob(at)[cell] for cell, t in enumerate(each.tolist())]
+    torch.testing.assert_close(law.tempered(each).log_prob(at), torch.stack(alone))
 
 
 def test_recorded_variables_share_one_head_and_keep_their_own_constants():

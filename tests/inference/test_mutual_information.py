@@ -147,7 +147,7 @@ def test_masses_between_edges_are_differences_of_the_cdf():
     trees = Boosted(schema, grow(schema, x, present, rng), frequencies(schema, x, present))
     blend = Blend([network, Memory(schema, x, present), trees])
     blend.weight.data = torch.randn(blend.weight.shape, generator=rng)
-    blend.temperature.fill_(0.8)
+    blend.temperature.copy_(torch.tensor([0.8, 1.0, 0.7]))
     given = torch.rand(x.shape, generator=rng) < 0.5
     edges = bin_edges([schema.variables[0], schema.variables[2]])
     for model in (*blend.members(), blend):

@@ -87,10 +87,8 @@ class BoundedNumber(LatticeLaw):
             drawn[again] = few.quantile(few._level(u[again], v[again] < few.outside)).to(drawn.dtype)
         return drawn
 
-    def tempered(self, temperature: float) -> "BoundedNumber":
-        law = self.law.tempered(temperature)
-        assert isinstance(law, LatticeLaw)
-        return BoundedNumber(self.spacing, law, self.low, self.high, self.outside)
+    def tempered(self, temperature: float | Cells) -> "BoundedNumber":
+        return BoundedNumber(self.spacing, self.law.tempered(temperature), self.low, self.high, self.outside)
 
     def _holds(self, x: Cells) -> Bool[Tensor, "*cells"]:
         return (x > self.low - self.spacing / 2) & (x < self.high + self.spacing / 2)

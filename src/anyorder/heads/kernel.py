@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
-from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, logistic_mass, logistic_shortfall, with_floor
+from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, for_all, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, draw_place, take
 
 
@@ -66,7 +66,8 @@ class KernelLaw(LatticeLaw):
         """Of the law before rounding, which is within half a spacing of the mean after it."""
         return (1 - FLOOR) * (self.weight * self.value).sum(-1)
 
-    def tempered(self, temperature: float) -> "KernelLaw":
+    def tempered(self, temperature: float | Cells) -> "KernelLaw":
         """The weights, the shares and the scales are tempered."""
-        weight, share = ((t.log() / temperature).softmax(-1) for t in (self.weight, self.share))
-        return KernelLaw(self.spacing, weight, self.value, share, self.blur * temperature)
+        t = for_all(temperature)
+        weight, share = ((p.log() / t).softmax(-1) for p in (self.weight, self.share))
+        return KernelLaw(self.spacing, weight, self.value, share, self.blur * t)

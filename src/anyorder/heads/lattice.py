@@ -29,6 +29,10 @@ class LatticeLaw(Law):
         """How far from 0 there can be probability worth a quantile."""
 
     @abstractmethod
+    def tempered(self, temperature: float | Cells) -> "LatticeLaw":
+        """Every cell may have a temperature of its own."""
+
+    @abstractmethod
     def shortfall(self, x: Cells) -> Cells:
         """E max(0, x - X), the area under the cdf up to x, before rounding."""
 
@@ -59,6 +63,11 @@ class LatticeLaw(Law):
     def nearest(self, x: Tensor) -> Tensor:
         """The lattice point nearest to x."""
         return torch.round(x / self.spacing) * self.spacing
+
+
+def for_all(temperature: float | Cells) -> float | Float[Tensor, "*cells 1"]:
+    """A temperature of every cell, ready for all its components."""
+    return temperature.unsqueeze(-1) if isinstance(temperature, Tensor) else temperature
 
 
 def at_or_below(x: Tensor, spacing: Tensor) -> Tensor:

@@ -64,10 +64,9 @@ class MixedNumber(LatticeLaw):
     def reach(self) -> Cells:
         return reduce(torch.maximum, [law.reach() for law in self.laws])
 
-    def tempered(self, temperature: float) -> "MixedNumber":
+    def tempered(self, temperature: float | Cells) -> "MixedNumber":
         """Every law is tempered; their weights stay."""
-        laws = tuple(law.tempered(temperature) for law in self.laws)
-        return MixedNumber(self.spacing, tuple(law for law in laws if isinstance(law, LatticeLaw)), self.log_weight)
+        return MixedNumber(self.spacing, tuple(law.tempered(temperature) for law in self.laws), self.log_weight)
 
 
 def mixed(laws: Sequence[Law], log_weight: Float[Tensor, "*cells laws"]) -> Law:

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from ..errors import InputError
 from ..schema import Domain, Recorded, bounds_of
 from .bounded import bound
-from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, logistic_mass, logistic_shortfall, with_floor
+from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, for_all, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, Head, draw_code, take
 
 
@@ -86,10 +86,10 @@ class RecordedLaw(LatticeLaw):
         atoms = (weight[..., :-1] * self.atoms.nan_to_num(0.0)).sum(-1)
         return atoms + weight[..., -1] * (1 - FLOOR) * (self.logits.softmax(-1) * self.mu).sum(-1)
 
-    def tempered(self, temperature: float) -> "RecordedLaw":
+    def tempered(self, temperature: float | Cells) -> "RecordedLaw":
         """The choice, the weights and the scales of the components are tempered."""
-        choice = (self.choice / temperature).log_softmax(-1)
-        return RecordedLaw(self.spacing, choice, self.logits / temperature, self.mu, self.sigma * temperature, self.atoms)
+        t = for_all(temperature)
+        return RecordedLaw(self.spacing, (self.choice / t).log_softmax(-1), self.logits / t, self.mu, self.sigma * t, self.atoms)
 
 
 @final

@@ -1,5 +1,6 @@
 """How much each model of a blend counts: fitted on rows that no model was trained on."""
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -8,6 +9,7 @@ from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from ..blend import Blend, Circumstances, Mixed
+from ..conditionals import sharpened
 from ..heads import LatticeLaw, Law
 from ..model import Context
 from ..schema import Mask, Values
@@ -16,8 +18,11 @@ from .loss import usual_loss
 
 QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
 ALL_ELSE = 1024  # questions about a value given all else, at most
-FEWER_QUESTIONS, TEMPERATURES = 512, (1.0, 0.95, 0.9, 0.85, 0.8)
+FEWER_QUESTIONS, TEMPERATURES = 1024, (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
+ENOUGH_ROWS = 30  # kept back; fewer cannot tell how sharp laws should be
+MARGIN = 0.5  # standard errors over rows by which a lower temperature must be better than none
 ROWS_PER_CALL = 256
+MOST_KINDS = 12  # of questions that errors are compared within, by how much is known: in wide tables they would be few of each
 ERROR, SPREAD = 1.0, 1.0  # nats that a squared error, and a CRPS, as large as the best model's is worth
 DRAWS = 8  # of every model's law
 
@@ -37,9 +42,10 @@ class Answered(NamedTuple):
         return (mix * self.away).sum(-1) - torch.einsum("cm,cmn,cn->c", mix, self.apart, mix) / 2
 
     def usual(self, loss: Float[Tensor, "cell model"], width: int) -> Float[Tensor, " cell"]:
-        """For the same variable when as many are known."""
-        alike = self.at.variable * (width + 1) + (self.at.known * width).round().long()
-        return usual_loss(loss, alike, width * (width + 1))
+        """For the same variable when about as many are known."""
+        kinds = min(width, MOST_KINDS)
+        alike = self.at.variable * (kinds + 1) + (self.at.known * kinds).round().long()
+        return usual_loss(loss, alike, width * (kinds + 1))
 
 
 def fit_weights(
@@ -92,46 +98,66 @@ def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tens
 
 @torch.no_grad()
 def fit_temperature(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
-    """Sharpen the laws of numbers to where the mixture needs the fewest nats; its intervals become narrower too.
+    """Sharpen the laws of every number as far as the mixture needs no more nats than without; its intervals become narrower.
 
-    Of temperatures that are as good within a standard error over rows it takes the lowest: the models will know these rows too
-    in the end, and so be nearer to the truth elsewhere than they are here.
+    A few rows cannot tell that, and would make laws too narrow: then there is no temperature.
     """
+    blend.temperature.fill_(1.0)
+    if len(x) < ENOUGH_ROWS:
+        return
     count = min(len(x), FEWER_QUESTIONS)
     rows = torch.arange(count).repeat(FEWER_QUESTIONS // count)
     edges = law.sample(present[rows], rng)
     x, own = torch.where(present, x, 0.0)[rows], None if context is None else context[rows]
-    nats = dict[float, Float[Tensor, " row"]]()
-    for temperature in TEMPERATURES:
-        blend.temperature.fill_(temperature)
-        terms = [
-            blend(x[some], edges.given[some], None if own is None else own[some]).log_prob(x[some], at=edges.weight[some] > 0)
-            for some in torch.arange(len(x)).split(ROWS_PER_CALL)
-        ]
-        nats[temperature] = -(edges.weight * torch.cat(terms)).sum(-1).view(-1, count).mean(0)
-    best = min(nats.values(), key=lambda each: each.mean().item())
-    lowest = min(at for at, each in nats.items() if (each - best).mean() <= standard_error(each - best))
-    blend.temperature.fill_(lowest)
+    nats = nats_when_tempered(blend, x, edges, own).unflatten(1, (-1, count)).mean(1)  # (temperature, row, variable)
+    more = nats - nats[0]
+    fine = more.mean(1) + MARGIN * more.std(1, correction=0) / count**0.5 <= 0
+    lowest = torch.where(fine, torch.tensor(TEMPERATURES)[:, None], torch.inf).amin(0)
+    blend.temperature.copy_(torch.where((more == 0).all(0).all(0), 1.0, lowest))  # codes have none
 
 
-def standard_error(x: Float[Tensor, " row"]) -> Float[Tensor, ""]:
-    """Of the mean over rows."""
-    return x.std(correction=0) / len(x) ** 0.5
+def nats_when_tempered(
+    blend: Blend, x: Values, edges: Edges, context: Context | None
+) -> Float[Tensor, "temperature question variable"]:
+    """What the mixture, which has no temperature yet, needs for every cell that counts, times its weight."""
+    nats = torch.zeros(len(TEMPERATURES), *x.shape)
+    for one in asked(blend, x, edges, context):
+        mix = blend.log_weight(one.at)
+        for place, temperature in enumerate(TEMPERATURES):
+            laws = [sharpened(law, torch.full_like(one.truth, temperature)) for law in one.laws]
+            log_p = torch.stack([law.log_prob(one.truth) for law in laws], dim=-1)
+            nats[place, one.row, one.at.variable] = -one.weight * (log_p + mix).logsumexp(-1)
+    return nats
+
+
+class Asked(NamedTuple):
+    """Cells that are known after all, and the laws of them by every model."""
+
+    row: Int[Tensor, " cell"]
+    at: Circumstances
+    laws: list[Law]
+    truth: Float[Tensor, " cell"]
+    weight: Float[Tensor, " cell"]
+
+
+def asked(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Iterator[Asked]:
+    """Every cell that counts, some rows and variables of one kind at a time."""
+    for rows in torch.arange(len(x)).split(ROWS_PER_CALL):
+        for part in blend(x[rows], edges.given[rows], None if context is None else context[rows]).parts:
+            assert isinstance(part, Mixed)
+            weight = edges.weight[rows][:, part.index]
+            cells = weight > 0
+            laws, at = part.each_at(cells)
+            yield Asked(rows[cells.nonzero()[:, 0]], at, laws, x[rows][:, part.index][cells], weight[cells])
 
 
 @torch.no_grad()
 def answers(blend: Blend, x: Values, edges: Edges, context: Context | None, rng: Generator) -> Answered:
     """Every model about every cell that counts."""
     out = []
-    for rows in torch.arange(len(x)).split(ROWS_PER_CALL):
-        weight = edges.weight[rows]
-        for part in blend(x[rows], edges.given[rows], None if context is None else context[rows]).parts:
-            assert isinstance(part, Mixed)
-            cells = weight[:, part.index] > 0
-            laws, at = part.each_at(cells)
-            truth = x[rows][:, part.index][cells]
-            log_p = torch.stack([law.log_prob(truth) for law in laws], dim=-1)
-            out.append(Answered(at, log_p, *distances(laws, truth, rng), weight[:, part.index][cells]))
+    for one in asked(blend, x, edges, context):
+        log_p = torch.stack([law.log_prob(one.truth) for law in one.laws], dim=-1)
+        out.append(Answered(one.at, log_p, *distances(one.laws, one.truth, rng), one.weight))
     where, *rest = zip(*out, strict=True)
     return Answered(Circumstances(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))
 

@@ -19,6 +19,7 @@ from ..schema import Schema
 # What reading nonsense may raise, from JSON, from our own classes and from torch.
 BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
 Shapes = dict[str, tuple[int, ...]]
+WHY = "The file is damaged, or of another version of anyorder: fit the model again and save it."
 
 
 def describe(model: Trained) -> dict[str, Any]:
@@ -40,14 +41,15 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
         return rebuild_one(path, about, tensors)
     members = about["blend"]
     if not isinstance(members, list) or not 1 <= len(members) <= 64 or not all(isinstance(m, dict) for m in members):
-        raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. The file is damaged.")
+        raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. {WHY}")
     shares = [
         {n.removeprefix(f"models.{k}."): t for n, t in tensors.items() if n.startswith(f"models.{k}.")}
         for k in range(len(members))
     ]
     models = [rebuild_one(path, member, share) for member, share in zip(members, shares, strict=True)]
     own = {name: t for name, t in tensors.items() if not name.startswith("models.")}
-    check_same(path, {"weight": (len(models), len(models[0].schema), 4), "temperature": (1,)}, shapes(own))
+    width = len(models[0].schema)
+    check_same(path, {"weight": (len(models), width, 4), "temperature": (width,)}, shapes(own))
     if len(tensors) != len(own) + sum(map(len, shares)):
         raise FormatError(f"{path.name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
     try:
@@ -76,8 +78,10 @@ def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tens
         memory = Memory(schema, rows, held.bool())
         check_same(path, shapes(memory.state_dict()), shapes(tensors))
         memory.load_state_dict(tensors)
+    except FormatError:
+        raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no memory this version can build ({error}). The file is damaged.") from error
+        raise FormatError(f"{path.name} describes no memory this version can build ({error}). {WHY}") from error
     return memory.eval()
 
 
@@ -96,8 +100,10 @@ def rebuild_boosted(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
         boosted = Boosted(schema, Trees(*(tensors[name] for name in Trees._fields)), tensors["frequency"])
         check_same(path, shapes(boosted.state_dict()), shapes(tensors))
         boosted.load_state_dict(tensors)
+    except FormatError:
+        raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no trees this version can build ({error}). The file is damaged.") from error
+        raise FormatError(f"{path.name} describes no trees this version can build ({error}). {WHY}") from error
     return boosted.eval()
 
 
@@ -110,7 +116,7 @@ def rebuild_network(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
         with torch.device("meta"):
             network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
     except BAD_CONTENT as error:
-        raise FormatError(f"{path.name} describes no model this version can build ({error}). The file is damaged.") from error
+        raise FormatError(f"{path.name} describes no model this version can build ({error}). {WHY}") from error
     wanted = {f"network.{name}": shape for name, shape in shapes(network.state_dict()).items()}
     check_same(path, wanted, shapes(tensors))
     with torch.random.fork_rng(devices=[]):
@@ -130,6 +136,5 @@ def check_same(path: Path, wanted: Shapes, found: Shapes) -> None:
         name = wrong[0]
         raise FormatError(
             f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
-            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. "
-            "The file is damaged; save the model again."
+            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. {WHY}"
         )
