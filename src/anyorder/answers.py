@@ -49,8 +49,9 @@ class Answer:
         return isinstance(self.law, DiscreteLaw)
 
     def mean(self) -> Any:
-        self._number("mean() needs a number. Use mode() or pmf()")
-        return self._own(float((self.weight * self.law.mean()).sum()))
+        """Not rounded to the values of the column; of dates it is."""
+        column = self._number("mean() needs a number. Use mode() or pmf()")
+        return column.best_guess(np.array([float((self.weight * self.law.mean()).sum())])).tolist()[0]
 
     def mode(self) -> Any:
         """The likeliest category, the median of a number."""
@@ -91,8 +92,8 @@ class Answer:
         column = self._number("bins() needs a number. Use pmf()")
         low, high = (float(column.number(np.array([self._place(q)]))[0]) for q in (0.01, 0.99))
         step = round_step((high - low) / max(count, 1), column.spacing)
-        first = math.floor(low / step)
-        edges = [k * step for k in range(first, math.floor(high / step) + 2)]
+        first, last = (math.floor(end / step + 1e-4 * column.spacing / step) for end in (low, high))  # float32 may fall short
+        edges = [k * step for k in range(first, last + 2)]
         below = [0.0, *(self._cdf(column.place(e - column.spacing / 2, np.floor)) for e in edges[1:-1]), 1.0]
         own = column.decode(np.array([column.place(e, np.round) for e in edges]))
         return [(own[k], own[k + 1], below[k + 1] - below[k]) for k in range(len(edges) - 1)]

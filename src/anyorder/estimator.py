@@ -16,9 +16,9 @@ from .blend import WORDS, Trained, members_of
 from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
-from .data.table import as_frame
+from .data.frames import as_frame, given_back
 from .errors import FormatError, InputError
-from .evidence import only_values, read_evidence, rows_within, weighted_rows
+from .evidence import known_of, only_values, plain_numbers, read_evidence, rows_within, weighted_rows
 from .heads import DiscreteLaw
 from .images import ImageModel, ImageVerbs, fit_image_array
 from .inference import (
@@ -106,7 +106,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.encoder_, self.schema_ = encoder, encoder.schema
         self.n_features_in_ = len(encoder.names)
         self.feature_names_in_ = np.array(encoder.names, dtype=object)
-        self.like_ = X[:0] if isinstance(X, np.ndarray) else as_frame(X).head(0).to_native()
+        self.like_ = X[:0] if isinstance(X, np.ndarray) else given_back(as_frame(X).head(0), X)
         self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
         self.about_ = {"rows": len(x), "effort": self.effort}
         self.codec_, self.name_ = codec, ""
@@ -186,13 +186,13 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         rng = seeded(self.random_state)
         x, known = rows_within(self.model_, read_evidence(self.encoder_, given or {}), n, rng)
         drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
-        return self.encoder_.frame(drawn, self.like_)
+        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(given or {}))
 
     def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         self._check()
         place = self.schema_.index(target)
-        evidence = read_evidence(self.encoder_, {name: value for name, value in row.items() if name != target})
+        evidence = read_evidence(self.encoder_, known_of(self.encoder_, row, target))
         x, known, weight = weighted_rows(self.model_, evidence, seeded(self.random_state))
         with torch.no_grad():
             return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])
@@ -269,7 +269,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         face.encoder_ = TableEncoder.from_json(about["table"])
         face.schema_, face.model_ = model.schema, model
         face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
-        face.like_ = as_frame(np.zeros((0, len(face.encoder_.names)))).to_native()
+        face.like_ = as_frame(np.zeros((0, 0))).to_native()
         return face
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:

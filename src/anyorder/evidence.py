@@ -43,13 +43,27 @@ def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
     return Evidence(x, x.isfinite(), open_)
 
 
+def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict[str, Any]:
+    """What a row of the table says beside the target: no gaps, and nothing of columns that were left out."""
+    rest = {str(name): value for name, value in row.items() if str(name) != str(target)}
+    nothing = lambda value: value is None or (not isinstance(value, Between | OneOf) and value != value)  # noqa: E731
+    return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
+
+
+def plain_numbers(given: Mapping[str, Any]) -> dict[str, float]:
+    """Those values that come back as they are, however fine the model's steps."""
+    return {name: value for name, value in given.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+
+
 def interval(column: Any, value: Between) -> Interval:
     if not isinstance(column, NumberColumn):
         raise InputError(f"Column {column.name!r} is a category and has no ranges. Use OneOf((...)).")
     low = -math.inf if value.low is None else encode_value(column, value.low, np.ceil)
     high = math.inf if value.high is None else encode_value(column, value.high, np.floor)
     if low > high:
-        raise InputError(f"No value of column {column.name!r} lies in {value}: they are written in steps of {column.spacing:g}.")
+        raise InputError(
+            f"No value of column {column.name!r} lies in {value}: the model tells values apart in steps of {column.spacing:g}."
+        )
     return Interval(low, high)
 
 

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from torch import Generator, Tensor
 
 from .data import TableEncoder
-from .data.table import Frame, as_frame, encode_value
+from .data.frames import Frame, as_frame
+from .data.table import encode_value
 from .errors import InputError
 from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose, seeded
 from .inference.acquisition import Oracle

@@ -168,8 +168,8 @@ class Schema:
 
     def index(self, name: str) -> int:
         """The position of a variable; an unknown name is answered with the nearest known one."""
-        if name in self.names:
-            return self.names.index(name)
+        if str(name) in self.names:
+            return self.names.index(str(name))
         near = difflib.get_close_matches(str(name), self.names, n=1)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         shown = ", ".join(self.names[:20]) + (", ..." if len(self) > 20 else "")

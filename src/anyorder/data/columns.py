@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 
 from ..errors import InputError
 from ..schema import Category, Domain, Recorded
+from .levels import level_from_json, level_to_json
 
 Cells = NDArray[np.float64]
 EPOCH = dt.datetime(1970, 1, 1)
 DAYS = float((dt.date.min - EPOCH.date()).days), float((dt.date.max - EPOCH.date()).days)
 CALENDAR = {"day": DAYS, "instant": (DAYS[0] * 86_400_000, DAYS[1] * 86_400_000)}
 MOST_ATOMS, MOST_LEVELS, KNOTS = 48, 200, 12
+FARTHEST = 1e4  # standard deviations: a number beyond is as far out as this
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,9 @@ class CategoryColumn(Column):
     def decode(self, values: Cells) -> list[Any]:
         return [self.levels[min(int(code), len(self.levels) - 1)] for code in values]
 
+    def to_json(self) -> dict[str, Any]:
+        return super().to_json() | {"levels": [level_to_json(level) for level in self.levels]}
+
     @classmethod
     def learn(cls, name: str, series: "nw.Series[Any]") -> "CategoryColumn":
         found = [v for v in series.drop_nulls().unique().to_list() if v == v]
@@ -110,13 +115,14 @@ class NumberColumn(Column):
         values = read_numbers(series)
         refuse_infinities(self.name, values)
         cells = np.round((values - self.centre) / self.spacing)
-        return cells * (self.spacing / self.scale)
+        return np.clip(cells * (self.spacing / self.scale), -FARTHEST, FARTHEST)
 
     def place(self, number: float, to_whole: Callable[[Any], Any] = np.round) -> float:
         """A plain number (days, milliseconds) in model space; what is just off a lattice point by rounding error is on it."""
         steps = (number - self.centre) / self.spacing
         near = np.round(steps)
-        return float((near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale))
+        place = (near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale)
+        return float(np.clip(place, -FARTHEST, FARTHEST) if np.isfinite(number) else np.nan)
 
     def number(self, place: Cells) -> Cells:
         """The plain numbers at places in model space, not rounded."""
@@ -125,8 +131,13 @@ class NumberColumn(Column):
     def says(self) -> str:
         return {"day": "holds days", "instant": "holds instants"}.get(self.unit, "holds numbers")
 
+    @property
+    def is_moment(self) -> bool:
+        """Days or instants."""
+        return self.unit in CALENDAR
+
     def best_guess(self, values: Cells) -> NDArray[Any]:
-        return self.number(values) if self.unit in ("number", "whole") else super().best_guess(values)
+        return super().best_guess(values) if self.is_moment else self.number(values)
 
     def decode(self, values: Cells) -> list[Any]:
         steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
@@ -157,7 +168,7 @@ class NumberColumn(Column):
         unit = "number"
         if series.dtype.is_integer():
             unit = "whole"
-        elif series.dtype == nw.Date:
+        elif holds_days(series):
             unit = "day"
         elif series.dtype == nw.Datetime:
             unit = "instant"
@@ -169,14 +180,37 @@ class NumberColumn(Column):
 
 def read_numbers(series: "nw.Series[Any]") -> Cells:
     """The column as float64 with NaN for gaps; days since 1970 for dates, milliseconds for instants."""
-    if series.dtype == nw.Date:
-        return np.array([np.nan if v is None else (v - EPOCH.date()).days for v in series.to_list()], dtype=np.float64)
+    if holds_days(series):
+        return np.array(
+            [(v - EPOCH.date()).days if isinstance(v, dt.date) else np.nan for v in series.to_list()], dtype=np.float64
+        )
     if series.dtype == nw.Datetime:
         series = series.dt.timestamp("ms")
     gaps = series.is_null().to_numpy()
     values = np.full(len(series), np.nan)
     values[~gaps] = series.drop_nulls().cast(nw.Float64).to_numpy()
     return values
+
+
+def holds_days(series: "nw.Series[Any]") -> bool:
+    """Days, be it as objects of Python's own."""
+    if series.dtype != nw.Object:
+        return series.dtype == nw.Date
+    found = series.drop_nulls().to_list()
+    return bool(found) and all(isinstance(v, dt.date) and not isinstance(v, dt.datetime) for v in found)
+
+
+def read_moment(unit: str, value: Any) -> float:
+    """A day, an instant or an ISO text as days or milliseconds since 1970; without a time zone it is that of Greenwich."""
+    if isinstance(value, np.datetime64):
+        value = value.astype("datetime64[ms]").item()
+    if isinstance(value, str):
+        value = dt.datetime.fromisoformat(value)
+    if not isinstance(value, dt.datetime):
+        value = dt.datetime.combine(value, dt.time())
+    if value.tzinfo is not None:
+        value = value.astimezone(dt.UTC).replace(tzinfo=None)
+    return float((value.date() - EPOCH.date()).days) if unit == "day" else (value - EPOCH) / dt.timedelta(milliseconds=1)
 
 
 def refuse_infinities(name: str, values: Cells) -> None:
@@ -252,6 +286,8 @@ def looks_like_text_or_names(series: "nw.Series[Any]") -> bool:
 
 def column_from_json(item: dict[str, Any]) -> Column:
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items() if key != "kind"}
+    if "levels" in fields:
+        fields["levels"] = tuple(map(level_from_json, fields["levels"]))
     kinds: dict[str, Any] = {c.kind: c for c in (CategoryColumn, NumberColumn)}
     column: Column = kinds[item["kind"]](**fields)
     return column

@@ -1,6 +1,5 @@
 """A table of any dataframe library and (rows, variables) numbers: kinds and precision found, gaps kept, dtypes restored."""
 
-import importlib.util
 import math
 import warnings
 from collections.abc import Callable, Mapping
@@ -10,14 +9,23 @@ from typing import Any, final
 import narwhals as nw
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import FormatError, InputError
 from ..schema import Schema, Variable
-from .columns import CategoryColumn, Cells, Column, NumberColumn, column_from_json, looks_like_text_or_names, read_numbers
-
-Frame = Any  # a pandas, polars or pyarrow table, or a 2-D numpy array
+from .columns import (
+    CategoryColumn,
+    Cells,
+    Column,
+    NumberColumn,
+    column_from_json,
+    holds_days,
+    looks_like_text_or_names,
+    read_moment,
+    read_numbers,
+)
+from .frames import Frame, Series, as_frame, column_of, given_back, is_array, is_gap, put, shortlist
+from .levels import level_to_json
 
 
 @final
@@ -33,7 +41,7 @@ class TableEncoder:
     def learn(cls, table: Frame, kinds: Mapping[str, str] | None = None) -> "TableEncoder":
         """Find the kind of every column; `kinds` overrules, with "category", "number" or "leave out"."""
         frame = as_frame(table)
-        kinds = dict(kinds or {})
+        kinds = {str(name): kind for name, kind in (kinds or {}).items()}
         for name, kind in kinds.items():
             check_kind(name, kind, frame.columns)
         columns: list[Column] = []
@@ -87,14 +95,16 @@ class TableEncoder:
             if rows:
                 values = column.decode(x[rows, i].double().numpy())
                 frame = frame.with_columns(put(frame[column.name], rows, values))
-        return frame.to_numpy() if isinstance(table, np.ndarray) else frame.to_native()
+        return given_back(frame, table)
 
-    def frame(self, x: Tensor, like: Frame) -> Frame:
-        """New rows in the container of another table."""
-        backend = as_frame(like, names=self.names).implementation
+    def frame(self, x: Tensor, like: Frame, exactly: Mapping[str, float] | None = None) -> Frame:
+        """New rows in the container of another table, with its dtypes; numbers that are known `exactly` stay as they are."""
+        old = as_frame(like, names=self.names)
         data = {column.name: column.decode(x[:, i].double().numpy()) for i, column in enumerate(self.columns)}
-        made = nw.from_dict(data, backend=backend)
-        return made.to_numpy() if isinstance(like, np.ndarray) else made.to_native()
+        data |= {str(name): [value] * len(x) for name, value in (exactly or {}).items()}
+        made = nw.from_dict(data, backend=old.implementation)
+        known = [] if is_array(like) else [name for name in data if name in old.columns]
+        return given_back(made.with_columns(*(column_of(data[name], old[name]) for name in known)), like)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -111,81 +121,38 @@ class TableEncoder:
             raise FormatError(f"The table's description cannot be read ({error!r}). The file is damaged.") from error
 
 
-def as_frame(table: Frame, names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
-    """Any dataframe behind one face; a numpy array gets the names it had in fit, or x0, x1, ..."""
-    if isinstance(table, list) or (
-        hasattr(table, "__array__") and not hasattr(table, "columns") and not hasattr(table, "column_names")
-    ):
-        table = np.asarray(table)
-        if table.dtype.kind == "c":
-            raise InputError(
-                "Complex data not supported: the array holds complex numbers. Give real and imaginary parts a column each."
-            )
-        if table.ndim != 2:
-            raise InputError(f"The array has shape {table.shape}; expected two dimensions, (rows, columns). Reshape your data.")
-        if names and table.shape[1] != len(names):
-            raise InputError(
-                f"X has {table.shape[1]} features, but AnyOrder is expecting {len(names)} features as input: {shortlist(names)}."
-            )
-        return array_frame(table, list(names) or [f"x{i}" for i in range(table.shape[1])])
-    try:
-        frame = nw.from_native(table, eager_only=True)
-    except (TypeError, ValueError) as error:
-        duplicate = "duplicate" in str(error).lower() or "unique" in str(error).lower()
-        remedy = "Give every column its own name." if duplicate else "Pass a pandas, polars or pyarrow table, or a 2-D array."
-        raise InputError(f"Cannot read a {type(table).__name__} as a table: {error}. {remedy}") from error
-    if not isinstance(frame, nw.DataFrame):
-        raise InputError(f"Expected a table, got a {type(table).__name__}. Pass a frame with named columns.")
-    names_found = [str(name) for name in frame.columns]
-    if len(set(names_found)) < len(names_found):
-        raise InputError(f"Two columns have the same name among {shortlist(names_found)}. Rename one of them.")
-    return frame
-
-
-def is_array(table: Frame) -> bool:
-    """A list of rows, or what numpy can read and is no dataframe."""
-    frame = hasattr(table, "columns") or hasattr(table, "column_names")
-    return isinstance(table, list) or (hasattr(table, "__array__") and not frame)
-
-
-def array_frame(table: NDArray[Any], names: list[str]) -> "nw.DataFrame[Any]":
-    """An array as a frame, in whatever dataframe library is there."""
-    backend: Any = next((b for b in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(b)), None)
-    if backend is None:
-        raise InputError("Reading arrays needs pandas, polars or pyarrow, and none is installed: pip install pandas.")
-    columns = {name: table[:, i] if table.dtype != object else table[:, i].tolist() for i, name in enumerate(names)}
-    return nw.from_dict(columns, backend=backend)
-
-
-def learn_column(name: str, series: "nw.Series[Any]", kind: str | None) -> Column | str:
+def learn_column(name: str, series: Series, kind: str | None) -> Column | str:
     """The column, or why it is left out."""
-    present = [v for v in series.drop_nulls().unique().to_list() if v == v]
     if kind == "leave out":
         return "was asked to be left out"
+    try:
+        present = [v for v in series.drop_nulls().unique().to_list() if v == v]
+        hash(tuple(present))
+    except (TypeError, ValueError, NotImplementedError):
+        return f"holds {series.dtype}, no single values"
     if not present:
         return "is empty"
     if len(present) == 1:
         return f"is always {present[0]!r}"
-    numeric = series.dtype.is_numeric() or series.dtype.is_temporal()
+    numeric = series.dtype.is_numeric() or series.dtype.is_temporal() or holds_days(series)
     if kind == "number" and not numeric:
         raise InputError(f"kinds[{name!r}] is 'number', but the column holds {series.dtype}. Convert it to numbers first.")
-    if kind == "category" or series.dtype == nw.Boolean:
-        return CategoryColumn.learn(name, series)
-    if numeric and series.dtype not in (nw.Duration, nw.Time):
+    if numeric and kind != "category" and series.dtype not in (nw.Duration, nw.Time):
+        if len(np.unique(read_numbers(series.drop_nulls()))) == 1:
+            return "varies by less than a millisecond"
         return NumberColumn.learn(name, series)
-    if looks_like_text_or_names(series):
+    if kind != "category" and series.dtype != nw.Boolean and looks_like_text_or_names(series):
         return f"has {len(present)} different values in {len(series)} rows: an identifier or free text"
+    try:
+        for level in present:
+            level_to_json(level)
+    except TypeError as error:
+        return f"holds values that {error}: convert them to text or numbers"
     return CategoryColumn.learn(name, series)
 
 
-def is_gap(series: "nw.Series[Any]") -> NDArray[np.bool_]:
-    """Which cells hold nothing; NaN is nothing."""
-    gaps = series.is_null() | series.is_nan() if series.dtype.is_float() else series.is_null()
-    return gaps.fill_null(True).to_numpy().astype(bool)
-
-
-def encode_column(column: Column, series: "nw.Series[Any]") -> Cells:
-    if isinstance(column, NumberColumn) and not (series.dtype.is_numeric() or series.dtype.is_temporal()):
+def encode_column(column: Column, series: Series) -> Cells:
+    if isinstance(column, NumberColumn) and not (series.dtype.is_numeric() or series.dtype.is_temporal() or holds_days(series)):
         if series.drop_nulls().len() == 0:
             return np.full(len(series), np.nan)
         raise InputError(f"Column {column.name!r} held numbers in fit and holds {series.dtype} now. Convert it first.")
@@ -195,13 +162,6 @@ def encode_column(column: Column, series: "nw.Series[Any]") -> Cells:
     return column.encode(series)
 
 
-def put(series: "nw.Series[Any]", rows: list[int], values: list[Any]) -> "nw.Series[Any]":
-    """The column with some cells replaced, its dtype kept."""
-    if series.dtype in (nw.Categorical, nw.Enum, nw.Object):
-        return series.scatter(rows, values)
-    return series.scatter(rows, nw.new_series(series.name, values, backend=series.implementation).cast(series.dtype))
-
-
 def check_kind(name: str, kind: str, names: list[str]) -> None:
     if name not in names:
         raise InputError(f"kinds names a column {name!r} that the table does not have; it has {shortlist(names)}.")
@@ -209,21 +169,16 @@ def check_kind(name: str, kind: str, names: list[str]) -> None:
         raise InputError(f"kinds[{name!r}] is {kind!r}; expected 'category', 'number' or 'leave out'.")
 
 
-def shortlist(names: Any) -> str:
-    names = list(names)
-    return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
-
-
 def encode_value(column: Column, value: Any, to_whole: Callable[[Any], Any] = np.round) -> float:
     """One value of a column in model space; a number off the lattice goes to the point that `to_whole` chooses."""
     try:
-        frame = as_frame(np.array([[value]], dtype=object if isinstance(column, CategoryColumn) else None))
         if isinstance(column, CategoryColumn):
-            code = float(column.encode(frame["x0"])[0])
+            code = float(column.encode(as_frame(np.array([[value]], dtype=object))["x0"])[0])
         else:
-            code = column.place(float(read_numbers(frame["x0"])[0]), to_whole)  # type: ignore[attr-defined]
-    except (TypeError, ValueError, AttributeError, nw.exceptions.NarwhalsError) as error:
+            assert isinstance(column, NumberColumn)
+            code = column.place(read_moment(column.unit, value) if column.is_moment else float(value), to_whole)
+    except (TypeError, ValueError, AttributeError, OverflowError, nw.exceptions.NarwhalsError) as error:
         raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.") from error
-    if math.isnan(code):
+    if not math.isfinite(code):
         raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.")
     return code

@@ -1,0 +1,111 @@
+"""Any dataframe behind one face: read with text for names, changed cell by cell, given back with its own labels and dtypes."""
+
+import importlib.util
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import InputError
+
+Frame = Any  # a pandas, polars or pyarrow table, or a 2-D numpy array
+Series = nw.Series[Any]
+
+
+def as_frame(table: Frame, names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
+    """The table behind narwhals' face; a numpy array gets the names it had in fit, or x0, x1, ..."""
+    if is_array(table):
+        return array_frame(np.asarray(table), names)
+    if hasattr(table, "set_axis") and not all(isinstance(label, str) for label in table.columns):
+        table = table.set_axis([str(label) for label in table.columns], axis=1)
+    try:
+        frame = nw.from_native(table, eager_only=True)
+    except (TypeError, ValueError) as error:
+        duplicate = "duplicate" in str(error).lower() or "unique" in str(error).lower()
+        remedy = "Give every column its own name." if duplicate else "Pass a pandas, polars or pyarrow table, or a 2-D array."
+        raise InputError(f"Cannot read a {type(table).__name__} as a table: {error}. {remedy}") from error
+    if not isinstance(frame, nw.DataFrame):
+        raise InputError(f"Expected a table, got a {type(table).__name__}. Pass a frame with named columns.")
+    if len(set(frame.columns)) < len(frame.columns):
+        raise InputError(f"Two columns have the same name among {shortlist(frame.columns)}. Rename one of them.")
+    return frame
+
+
+def is_array(table: Frame) -> bool:
+    """A list of rows, or what numpy can read and is no dataframe."""
+    frame = hasattr(table, "columns") or hasattr(table, "column_names")
+    return isinstance(table, list) or (hasattr(table, "__array__") and not frame)
+
+
+def array_frame(table: NDArray[Any], names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
+    """An array as a frame, in whatever dataframe library is there."""
+    if table.dtype.kind == "c":
+        raise InputError(
+            "Complex data not supported: the array holds complex numbers. Give real and imaginary parts a column each."
+        )
+    if table.ndim != 2:
+        raise InputError(f"The array has shape {table.shape}; expected two dimensions, (rows, columns). Reshape your data.")
+    if names and table.shape[1] != len(names):
+        raise InputError(
+            f"X has {table.shape[1]} features, but AnyOrder is expecting {len(names)} features as input: {shortlist(names)}."
+        )
+    backend: Any = next((b for b in ("pandas", "polars", "pyarrow") if importlib.util.find_spec(b)), None)
+    if backend is None:
+        raise InputError("Reading arrays needs pandas, polars or pyarrow, and none is installed: pip install pandas.")
+    names = names or tuple(f"x{i}" for i in range(table.shape[1]))
+    columns = {name: table[:, i] if table.dtype != object else table[:, i].tolist() for i, name in enumerate(names)}
+    return nw.from_dict(columns, backend=backend)
+
+
+def given_back(frame: "nw.DataFrame[Any]", like: Frame) -> Frame:
+    """The frame as what it came from: an array, or a table whose labels need not be text."""
+    if is_array(like):
+        return frame.to_numpy()
+    made = frame.to_native()
+    if not hasattr(like, "set_axis"):
+        return made
+    labels = {str(label): label for label in like.columns}
+    return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)
+
+
+def is_gap(series: Series) -> NDArray[np.bool_]:
+    """Which cells hold nothing; NaN is nothing."""
+    gaps = series.is_null() | series.is_nan() if series.dtype.is_float() else series.is_null()
+    return gaps.fill_null(True).to_numpy().astype(bool)
+
+
+def put(series: Series, rows: list[int], values: list[Any]) -> Series:
+    """The column with some cells replaced, its dtype kept."""
+    if not series.implementation.is_pyarrow() or series.dtype.is_numeric():
+        return series.scatter(rows, column_of(values, series))
+    cells = series.to_list()
+    for row, value in zip(rows, values, strict=True):
+        cells[row] = value
+    return column_of(cells, series)
+
+
+def column_of(values: list[Any], like: Series) -> Series:
+    """Values as a column with the name and the dtype of another; whole numbers stop where the dtype does."""
+    if like.dtype.is_integer():
+        values = within_dtype(values, str(like.dtype))
+    made = nw.new_series(like.name, values, backend=like.implementation)
+    zone = getattr(like.dtype, "time_zone", None)
+    if zone is not None and made.dtype == nw.Datetime and made.dtype.time_zone is None:  # type: ignore[attr-defined]
+        made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+    native, wanted = made.to_native(), like.to_native()
+    if hasattr(wanted, "type"):  # pyarrow
+        native = native.cast(wanted.type)
+    else:
+        native = native.astype(wanted.dtype) if hasattr(native, "astype") else native.cast(wanted.dtype)
+    return nw.from_native(native, series_only=True).alias(like.name)
+
+
+def within_dtype(values: list[Any], dtype: str) -> list[Any]:
+    ends = np.iinfo(dtype.lower())
+    return [value if value is None else min(max(value, int(ends.min)), int(ends.max)) for value in values]
+
+
+def shortlist(names: Any) -> str:
+    names = list(names)
+    return ", ".join(map(str, names[:8])) + (", ..." if len(names) > 8 else "")
