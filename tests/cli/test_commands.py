@@ -175,7 +175,7 @@ def test_impute_adds_intervals_for_the_gaps_of_numbers(run, model, gaps):
 def test_a_column_of_gaps_alone_is_filled(run, model, gaps):
     table = read(gaps)
     table[["city", "income", "age", "member", "joined", "zip"]] = np.nan
-    table["age"] = [30, *[np.nan] * 11]
+    table["age"] = pd.array([30, *[None] * 11], dtype="Int64")
     filled = read(io.StringIO(run("impute", model, "-", input=table.to_csv(index=False)).stdout))
     assert not filled.isna().any().any()
     assert set(filled["city"]) <= {"Oslo", "Rome", "Washington, D.C."}

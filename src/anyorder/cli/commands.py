@@ -10,7 +10,7 @@ import typer
 from ..errors import InputError
 from .faults import Verbs, say
 from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
-from .loading import load, load_both
+from .loading import load, load_all, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
 ModelFile = Annotated[
@@ -153,12 +153,14 @@ def impute(
     if draws and intervals:
         raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
     check_files(output, model, table)
-    from . import tables
+    from . import tables, texts
 
-    face, frame = load_both(model, table, seed)
+    face, frame, content = load_all(model, table, seed)
     filled, about = tables.impute(face, frame, draws)
     if intervals:
         filled = tables.with_intervals(face, frame, filled, level)
+    if output or not json:
+        filled = texts.as_written(filled, frame, table, content, output or Path("table.csv"))
     deliver(face, filled, about, output, json)
 
 

@@ -22,11 +22,18 @@ ISO_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 
 def read_table(path: Path, texts: Collection[str] = ()) -> Frame:
     """The table in a file, or on standard input for "-"; columns in `texts` stay text whatever they look like."""
-    kind = ".csv" if str(path) == "-" else suffix_of(path)
-    content = read_bytes(path)
-    if kind == ".parquet":
-        return read_parquet(path.name, content)
-    return read_csv(path.name, content, "\t" if kind == ".tsv" else ",", texts)
+    return table_in(read_bytes(path), path, texts)
+
+
+def table_in(content: bytes, path: Path, texts: Collection[str] = ()) -> Frame:
+    """The table in the content of a file of this name."""
+    separator = separator_of(path)
+    return read_csv(path.name, content, separator, texts) if separator else read_parquet(path.name, content)
+
+
+def separator_of(path: Path) -> str:
+    """What is between the cells of a text file, nothing in a parquet file; standard input is a .csv file."""
+    return {".csv": ",", ".tsv": "\t", ".parquet": ""}[".csv" if str(path) == "-" else suffix_of(path)]
 
 
 def suffix_of(path: Path) -> str:
@@ -209,8 +216,8 @@ def put(content: bytes, place: str) -> None:
 def in_bytes(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv") -> bytes:
     """The table as the content of a file of this name, before gzip."""
     makers: dict[str, Callable[[], bytes]] = {
-        ".csv": lambda: frame.to_csv(index=False, lineterminator="\n").encode(),
-        ".tsv": lambda: frame.to_csv(index=False, lineterminator="\n", sep="\t").encode(),
+        ".csv": lambda: delimited(frame, ",").encode(),
+        ".tsv": lambda: delimited(frame, "\t").encode(),
         ".parquet": lambda: frame.to_parquet(index=None if index else False),
     }
     try:
@@ -219,6 +226,13 @@ def in_bytes(frame: Frame, path: Path, index: bool = False, otherwise: str = "Tr
         raise InputError(f"Writing {path.name} needs pyarrow, which is not installed: pip install pyarrow.") from error
     except (ValueError, TypeError, NotImplementedError) as error:
         raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). {otherwise}.") from error
+
+
+def delimited(frame: Frame, separator: str) -> str:
+    """The table as text; all cells are in quotes if one holds a carriage return, which Python before 3.13 leaves without."""
+    write = partial(frame.to_csv, index=False, lineterminator="\n", sep=separator)
+    text: str = write()
+    return write(quoting=csv.QUOTE_ALL) if "\r" in text else text
 
 
 def pandas() -> Any:

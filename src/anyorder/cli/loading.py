@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
-from .files import Frame, read_table
+from .files import Frame, read_bytes, table_in
 
 
 def load(model: Path, seed: int = 0, images: bool = False) -> Any:
@@ -20,7 +20,14 @@ def load(model: Path, seed: int = 0, images: bool = False) -> Any:
 
 def load_both(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame]:
     """The model, and the table with the types the model knows."""
+    face, frame, _ = load_all(model, table, seed)
+    return face, frame
+
+
+def load_all(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame, bytes]:
+    """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
     from .cells import fit_to, text_columns
 
     face = load(model, seed)
-    return face, fit_to(read_table(table, texts=text_columns(face.encoder_)), face.encoder_)
+    content = read_bytes(table)
+    return face, fit_to(table_in(content, table, text_columns(face.encoder_)), face.encoder_), content
