@@ -86,6 +86,31 @@ def test_what_is_surprising_is_named(fitted):
     assert np.isnan(fitted.anomalies(odd.assign(age=np.nan)).cells[:, 2]).all()
 
 
+def test_a_mean_is_not_rounded_and_the_last_bar_holds_one_value():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"n": np.repeat(np.arange(1, 11), 30), "yes": rng.integers(0, 2, 300), "v": rng.normal(size=300)})
+    model = AnyOrder(effort=0.02).fit(table)
+    answer = model.conditional({}, "n")
+    assert answer.mean() == pytest.approx(sum(k * answer.prob(k) for k in range(-10, 30)), abs=0.02)
+    bars = answer.bins(10)
+    for low, high, probability in bars[1:-1]:
+        assert high == low + 1
+        assert probability == pytest.approx(answer.prob(low), abs=1e-5)
+    assert bars[-1][2] == pytest.approx(1 - answer.cdf(bars[-1][0] - 1), abs=1e-5)
+    assert bars[-1][0] == answer.quantile(0.99)
+    assert 0.3 < model.conditional({}, "yes").mean() < 0.7
+
+
+def test_a_row_of_the_table_is_evidence_gaps_and_all():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"a": rng.normal(size=60), "same": "x", "b": rng.normal(size=60).round(2), "c": rng.integers(0, 9, 60)})
+    model = AnyOrder(effort=0.02).fit(table)
+    table.loc[3, "b"] = np.nan
+    found = model.conditional(table.loc[3], "c").mean()
+    assert found == model.conditional({"a": table.loc[3, "a"]}, "c").mean()
+    assert model.sample(3, given={"a": 0.123456789})["a"].tolist() == [0.123456789] * 3
+
+
 def test_save_and_load_give_the_same_answers(fitted, tmp_path):
     fitted.save(tmp_path / "people.ao")
     loaded = AnyOrder.load(tmp_path / "people.ao")

@@ -66,7 +66,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         effort: float = 1.0,
         size: str = "small",
         orders: int = 4,
-        kinds: Mapping[str, str] | None = None,
+        kinds: Mapping[Any, str] | None = None,
         keep_rows: bool = True,
         codec: bool = False,
         callback: Callable[[Check], None] | None = None,

@@ -166,7 +166,7 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         return tuple(v.name for v in self.variables)
 
-    def index(self, name: str) -> int:
+    def index(self, name: object) -> int:
         """The position of a variable; an unknown name is answered with the nearest known one."""
         if str(name) in self.names:
             return self.names.index(str(name))

@@ -122,7 +122,7 @@ class NumberColumn(Column):
         steps = (number - self.centre) / self.spacing
         near = np.round(steps)
         place = (near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale)
-        return float(np.clip(place, -FARTHEST, FARTHEST) if np.isfinite(number) else np.nan)
+        return float(np.clip(place, -FARTHEST, FARTHEST))
 
     def number(self, place: Cells) -> Cells:
         """The plain numbers at places in model space, not rounded."""

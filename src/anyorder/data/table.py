@@ -38,7 +38,7 @@ class TableEncoder:
     names: tuple[str, ...] = ()  # all columns of the table, in order
 
     @classmethod
-    def learn(cls, table: Frame, kinds: Mapping[str, str] | None = None) -> "TableEncoder":
+    def learn(cls, table: Frame, kinds: Mapping[Any, str] | None = None) -> "TableEncoder":
         """Find the kind of every column; `kinds` overrules, with "category", "number" or "leave out"."""
         frame = as_frame(table)
         kinds = {str(name): kind for name, kind in (kinds or {}).items()}
@@ -176,9 +176,10 @@ def encode_value(column: Column, value: Any, to_whole: Callable[[Any], Any] = np
             code = float(column.encode(as_frame(np.array([[value]], dtype=object))["x0"])[0])
         else:
             assert isinstance(column, NumberColumn)
-            code = column.place(read_moment(column.unit, value) if column.is_moment else float(value), to_whole)
+            number = read_moment(column.unit, value) if column.is_moment else float(value)
+            code = column.place(number, to_whole) if math.isfinite(number) else math.nan
     except (TypeError, ValueError, AttributeError, OverflowError, nw.exceptions.NarwhalsError) as error:
         raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.") from error
-    if not math.isfinite(code):
+    if math.isnan(code):
         raise InputError(f"{value!r} is no value of column {column.name!r}, which {column.says()}.")
     return code
