@@ -275,7 +275,7 @@ def test_black_and_white_is_drawn_anew():
         (lambda m: m.inpaint(stripes(2), np.zeros((6, 5)), draws=0), "draws=0"),
         (lambda m: m.inpaint(stripes(2)[:, :4], np.zeros((4, 5))), "this model knows"),
         (lambda m: m.sample(-1), "n=-1"),
-        (lambda m: m.sample(1, steps=0), "steps=0; expected at least 1"),
+        (lambda m: m.sample(1, steps=0), "steps=0; expected a whole number, 1 or more, or None"),
         (lambda m: m.sample(1, label=7), "knows the labels 0 to 1"),
         (lambda m: m.sample(1, temperature=0.0), "temperature"),
         (lambda m: m.transform(stripes(2)), "This is a model of images"),

@@ -10,6 +10,7 @@ from jaxtyping import Float
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .arguments import check_share
 from .data.columns import CategoryColumn, Column, NumberColumn
 from .data.table import encode_value
 from .errors import InputError
@@ -77,14 +78,12 @@ class Answer:
 
     def quantile(self, q: float) -> Any:
         self._number("quantile() needs a number. Use mode() or pmf()")
-        if not 0 < q < 1:
-            raise InputError(f"quantile got q={q}; expected a number between 0 and 1.")
+        check_share("q", q)
         return self._own(self._place(q))
 
     def interval(self, level: float = 0.9) -> tuple[Any, Any]:
         """The middle `level` of the probability."""
-        if not 0 < level < 1:
-            raise InputError(f"interval got level={level}; expected a number between 0 and 1, such as 0.9.")
+        check_share("level", level)
         return self.quantile((1 - level) / 2), self.quantile((1 + level) / 2)
 
     def bins(self, count: int = 16) -> list[tuple[Any, Any, float]]:

@@ -1,5 +1,6 @@
 """The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, final
@@ -9,9 +10,10 @@ import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
+from torch import Generator, Tensor
 
 from .answers import Anomalies, Answer, Consistency
+from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, whole_number
 from .blend import WORDS, Trained, members_of
 from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
 from .data import TableEncoder, looks_like_images
@@ -38,6 +40,7 @@ from .shipped import model_file
 from .subsets import CanonicalOrder, Question, ask
 from .tables import fit_table
 from .training import Check, load_model_and_more, save_model
+from .training.fit import choose_device
 
 Frame = Any
 ROWS_PER_CALL = 512
@@ -57,7 +60,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         that keeps rows shows them to whoever gets its file, so say False if they are private.
     codec: whether to train a codec beside the model, so that it can `compress`.
     callback: called at every check of the training with the state of the run.
-    random_state: seed of everything random.
+    random_state: seed of everything random; a numpy RandomState draws one at every call, None takes another one every time.
     device: where to compute; "auto" takes an accelerator if there is one.
     """
 
@@ -70,7 +73,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         keep_rows: bool = True,
         codec: bool = False,
         callback: Callable[[Check], None] | None = None,
-        random_state: int = 0,
+        random_state: RandomState = 0,
         device: str = "auto",
     ) -> None:
         self.effort = effort
@@ -84,25 +87,30 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.device = device
 
     def fit(self, X: Frame, y: Any = None) -> "AnyOrder":
-        """Learn the table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any."""
-        if not self.effort > 0 or self.orders < 1:
-            raise InputError(f"Got effort={self.effort}, orders={self.orders}; expected a positive number and at least 1.")
+        """Learn the table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any.
+
+        A table holds all there is to learn: a y beside it is ignored, with a warning.
+        """
+        check_positive("effort", self.effort)
+        whole_number("orders", self.orders, 1)
+        choose_device(self.device)
+        kinds, seed = by_name("kinds", self.kinds), seed_of(self.random_state)
         if looks_like_images(X):
-            images = fit_image_array(X, y, self.size, self.effort, self.random_state, self.device, self.callback)
+            images = fit_image_array(X, y, self.size, self.effort, seed, self.device, self.callback)
             self.images_, self.history_ = images, images.history
             self.model_: Trained = images.model
             encoded = images.encoder.encode(X) if self.codec else None
-            self.codec_ = None if encoded is None else fit_codec(images, encoded, self.effort, self.random_state)
+            self.codec_ = None if encoded is None else fit_codec(images, encoded, self.effort, seed)
             self.name_ = ""
             return self
         if self.size != "small":
             raise InputError(f"size={self.size!r} is for images; a table's network has one size.")
-        codec = fit_codec_of_table(X, self.effort, self.random_state) if self.codec else None
-        encoder = TableEncoder.learn(X, self.kinds)
+        if y is not None:
+            warnings.warn("fit ignores y: put the target into the table, as a column, and name it in predict.", stacklevel=2)
+        codec = fit_codec_of_table(X, self.effort, seed) if self.codec else None
+        encoder = TableEncoder.learn(X, kinds)
         x, present = encoder.encode(X)
-        fitted = fit_table(
-            encoder.schema, x, present, self.effort, self.keep_rows, self.random_state, self.device, progress=self.callback
-        )
+        fitted = fit_table(encoder.schema, x, present, self.effort, self.keep_rows, seed, self.device, progress=self.callback)
         self.encoder_, self.schema_ = encoder, encoder.schema
         self.n_features_in_ = len(encoder.names)
         self.feature_names_in_ = np.array(encoder.names, dtype=object)
@@ -111,6 +119,10 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.about_ = {"rows": len(x), "effort": self.effort}
         self.codec_, self.name_ = codec, ""
         return self
+
+    def fit_transform(self, X: Frame, y: Any = None) -> Frame:
+        """`fit`, then `transform`. Pipelines hand y to every step; one that fills gaps has no use for it."""
+        return self.fit(X).transform(X)
 
     @property
     def keeps_rows_(self) -> int:
@@ -130,9 +142,12 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         Of images: log p(target | rest), with `target` a mask of pixels; of whole images without.
         """
         if self.of_images_:
-            return self.image_model_.score_samples(X, target, self.orders)
+            return self.image_model_.score_samples(X, target, whole_number("orders", self.orders, 1))
         x, present = self._encode(X)
-        question = ask(self.schema_, present, target, given)
+        if target is None:
+            question = ask(self.schema_, present, None, given)
+        else:
+            question = ask_table(self.encoder_, X, present, target, given)
         return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy()
 
     def score(self, X: Frame, y: Any = None) -> float:
@@ -146,10 +161,9 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
 
     def impute(self, X: Frame, draws: int = 20) -> list[Frame]:
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
-        if draws < 1:
-            raise InputError(f"impute got draws={draws}; expected at least 1.")
+        draws = whole_number("draws", draws, 1)
         x, present = self._encode(X)
-        filled = drawn_together(self.model_, x, present, draws, seeded(self.random_state))
+        filled = drawn_together(self.model_, x, present, draws, self._rng())
         return [self.encoder_.fill(X, one, ~present) for one in filled]
 
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
@@ -157,8 +171,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
 
         The ends are exact quantiles of the law of each cell given the rest of its row. Gaps of categories stay gaps.
         """
-        if not 0 < level < 1:
-            raise InputError(f"intervals got level={level}; expected a number between 0 and 1, such as 0.9.")
+        check_share("level", level)
         x, present = self._encode(X)
         numbers = torch.tensor([isinstance(column, NumberColumn) for column in self.encoder_.columns])
         ends = interval(self.model_, x, present, level, numbers)
@@ -179,21 +192,19 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         Of images: new ones, in so many `steps`, of the class `label`. A `temperature` below 1 keeps to what is likely.
         """
         if self.of_images_:
-            return self.image_model_.sample(n, steps, temperature, label, self.random_state)
+            return self.image_model_.sample(n, steps, temperature, label, seed_of(self.random_state))
         self._check(steps=steps, label=label)
-        if n < 0:
-            raise InputError(f"sample got n={n}; expected a number of rows.")
-        rng = seeded(self.random_state)
-        x, known = rows_within(self.model_, read_evidence(self.encoder_, given or {}), n, rng)
+        n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
+        x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
         drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
-        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(given or {}))
+        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(values))
 
     def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         self._check()
         place = self.schema_.index(target)
-        evidence = read_evidence(self.encoder_, known_of(self.encoder_, row, target))
-        x, known, weight = weighted_rows(self.model_, evidence, seeded(self.random_state))
+        evidence = read_evidence(self.encoder_, known_of(self.encoder_, by_name("row", row), target))
+        x, known, weight = weighted_rows(self.model_, evidence, self._rng())
         with torch.no_grad():
             return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])
 
@@ -298,8 +309,11 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self._check()
         return only_values(self.encoder_, X) if isinstance(X, Mapping) else self._encode(X)
 
+    def _rng(self) -> Generator:
+        return seeded(seed_of(self.random_state))
+
     def _orders(self) -> list[CanonicalOrder]:
-        return fixed_orders(len(self.schema_), self.orders)
+        return fixed_orders(len(self.schema_), whole_number("orders", self.orders, 1))
 
     def _all_but(self, X: Frame, target: str | None) -> tuple[int, Tensor, Tensor]:
         x, present = self._encode(X)

@@ -44,8 +44,13 @@ def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
 
 
 def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict[str, Any]:
-    """What a row of the table says beside the target: no gaps, and nothing of columns that were left out."""
-    rest = {str(name): value for name, value in row.items() if str(name) != str(target)}
+    """What a row of the table says beside the target: no gaps, and nothing of columns that were left out.
+
+    The target's own value is what is asked for; a range or a set of it would be a second question.
+    """
+    rest = {str(name): value for name, value in row.items()}
+    if isinstance(rest.pop(str(target), None), Between | OneOf):
+        raise InputError(f"In conditional({dict(row)!r}, {target!r}), {target!r} stands 2 times. Name every column once.")
     nothing = lambda value: value is None or (not isinstance(value, Between | OneOf) and value != value)  # noqa: E731
     return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
 

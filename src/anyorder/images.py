@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
+from .arguments import RandomState, is_whole, seed_of, whole_number
 from .blend import Trained
 from .data import ImageEncoder
 from .errors import FormatError, InputError
@@ -150,8 +151,7 @@ class ImageModel:
         """Images with what is missing drawn given the rest; no known pixel is touched. (draw, image, height, width, ...)."""
         x = self.encoder.encode(images)
         known = ~self.encoder.mask_of(missing, len(x))
-        if draws < 1:
-            raise InputError(f"inpaint got draws={draws}; expected at least 1.")
+        draws = whole_number("draws", draws, 1)
         filled = self._drawn(x.repeat(draws, 1), known.repeat(draws, 1), steps, temperature, label, seeded(seed))
         return self.encoder.decode(filled, images).reshape(draws, *np.shape(images))
 
@@ -159,9 +159,7 @@ class ImageModel:
         self, n: int = 1, steps: int | None = None, temperature: float = 1.0, label: int | None = None, seed: int = 0
     ) -> Pixels:
         """New images, `steps` network calls each: fewer are faster, one for every value (None) is exact."""
-        if n < 0:
-            raise InputError(f"sample got n={n}; expected a number of images.")
-        nothing = torch.zeros(n, len(self.encoder))
+        nothing = torch.zeros(whole_number("n", n, 0), len(self.encoder))
         return self.encoder.decode(self._drawn(nothing, nothing.bool(), steps, temperature, label, seeded(seed)))
 
     def film(self, steps: int, n: int = 1, label: int | None = None, seed: int = 0) -> Iterator[tuple[Pixels, Mask]]:
@@ -225,7 +223,7 @@ class ImageModel:
             return None
         if not sizes:
             raise InputError(f"label={label}, but this model was trained without labels: fit(images, labels).")
-        if not 0 <= label < sizes[0]:
+        if not is_whole(label) or not 0 <= label < sizes[0]:
             raise InputError(f"label={label}; this model knows the labels 0 to {sizes[0] - 1}.")
         return torch.full((count, 1), label)
 
@@ -234,7 +232,7 @@ class ImageVerbs:
     """What the face of all models can do with images."""
 
     images_: ImageModel | None
-    random_state: int
+    random_state: RandomState
 
     @property
     def of_images_(self) -> bool:
@@ -261,13 +259,13 @@ class ImageVerbs:
         No known pixel is touched. The mask is non-zero where a pixel is missing: one for all images, or one each. `steps`
         network calls fill an image: fewer are faster, None is one for every value and exact.
         """
-        return self.image_model_.inpaint(images, mask, draws, steps, temperature, label, self.random_state)
+        return self.image_model_.inpaint(images, mask, draws, steps, temperature, label, seed_of(self.random_state))
 
 
 def blocks_of(steps: int | None) -> Blocks:
     """Few values at first, when little is known, and more later; None for one at a time."""
-    if steps is not None and steps < 1:
-        raise InputError(f"steps={steps}; expected at least 1, or None for one value at a time.")
+    if steps is not None and (not is_whole(steps) or steps < 1):
+        raise InputError(f"Got steps={steps!r}; expected a whole number, 1 or more, or None for one value at a time.")
     return OneByOne() if steps is None else Quadratic(steps)
 
 

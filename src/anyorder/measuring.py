@@ -12,6 +12,7 @@ from jaxtyping import Bool
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
+from .arguments import RandomState, seed_of, whole_number
 from .data import TableEncoder
 from .data.frames import Frame, as_frame
 from .data.table import encode_value
@@ -91,6 +92,8 @@ def price_of(name: str, price: Any) -> float:
 
 def policy_of(worth: float, ahead: int, draws: int, certain: float = -math.inf, steps: int | None = None) -> Policy:
     """With a price on a nat the gain is weighed against the cost; without, the most nats for the money go first."""
+    ahead, draws = whole_number("ahead", ahead, 1), whole_number("draws", draws, 2)
+    steps = None if steps is None else whole_number("steps", steps, 0)
     preference = GainPerCost() if worth == math.inf else GainMinusCost(worth)
     return Policy(preference, ahead, TargetBins(draws), certain, steps)
 
@@ -252,7 +255,7 @@ class MeasuringVerbs:
     encoder_: TableEncoder
     model_: Any
     like_: Frame
-    random_state: int
+    random_state: RandomState
 
     def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
         raise NotImplementedError
@@ -282,7 +285,7 @@ class MeasuringVerbs:
         """
         records = self._records(X)
         request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws))
-        columns = next_best(self.model_, *records, request, seeded(self.random_state))
+        columns = next_best(self.model_, *records, request, seeded(seed_of(self.random_state)))
         return frame_like(columns, self.like_, self.encoder_.names)
 
     def acquire(
@@ -309,5 +312,5 @@ class MeasuringVerbs:
         records = self._records(X)
         request = Request.of(self.schema_, target, costs, groups, budget, policy_of(worth, ahead, draws, certain, steps))
         truth = told_by(oracle, self.encoder_) if callable(oracle) else self._encode(oracle)[0]
-        path = request.path(self.model_, *records, truth, seeded(self.random_state))
+        path = request.path(self.model_, *records, truth, seeded(seed_of(self.random_state)))
         return acquired(self.model_, path, request, X, self.encoder_, self.like_)

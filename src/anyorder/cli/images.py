@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..arguments import seed_of
 from ..data.image import grid, read_folder, read_image, write_film, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
@@ -107,7 +108,7 @@ def sample(model: AnyOrder, n: int, how: Drawn, output: Path, film: Path | None)
         if film is None:
             drawn = model.sample(n, steps=how.steps, temperature=how.temperature, label=how.label)
         else:
-            states = list(model.image_model_.film(how.steps or len(encoder), n, how.label, model.random_state))
+            states = list(model.image_model_.film(how.steps or len(encoder), n, how.label, seed_of(model.random_state)))
             drawn = states[-1][0]
             frames = [grid(unfinished(brightened(images, model), known, model), columns) for images, known in states]
             write_film(film, frames, enlarged(drawn.shape[1:]))

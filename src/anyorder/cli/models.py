@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ..arguments import seed_of
 from ..codecs import TableSource, fit_table_codec
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
@@ -25,7 +26,7 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: TableS
     start = time.monotonic()
     model = AnyOrder(callback=progress, **settings).fit(frame)
     if coded is not None:
-        model.codec_ = fit_table_codec(coded.names, coded.texts, model.effort, model.random_state, progress)
+        model.codec_ = fit_table_codec(coded.names, coded.texts, model.effort, seed_of(model.random_state), progress)
     seconds = time.monotonic() - start
     model.save(path)
     held_out = min((check.held_out_nats for check in model.history_), default=None)

@@ -58,7 +58,7 @@ def score(model: AnyOrder, frame: Frame, target: list[str], given: list[str]) ->
     for name in (*target, *given):
         find_column(model.encoder_, name)
     asked = target or [c.name for c in model.encoder_.columns if c.name not in given]
-    nats = model.score_samples(frame, asked if target or given else None, given)
+    nats = model.score_samples(frame, target or None, given)
     there = [name for name in asked if name in frame]
     order = nats.argsort(kind="stable")
     about = {

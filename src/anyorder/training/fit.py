@@ -294,4 +294,12 @@ def choose_device(name: str) -> torch.device:
     """`auto` is the first accelerator with double precision, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if str(name) not in devices():
+        raise InputError(f"Got device={str(name)!r}; expected one that is there: auto, {', '.join(devices())}.")
     return torch.device(name)
+
+
+def devices() -> list[str]:
+    """The names of what there is to compute with."""
+    found, count = torch.accelerator.current_accelerator(), torch.accelerator.device_count()
+    return ["cpu"] if found is None or not count else ["cpu", found.type, *(f"{found.type}:{k}" for k in range(count))]
