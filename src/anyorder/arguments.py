@@ -2,12 +2,11 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from sklearn.utils import check_random_state
 
 from .data import TableEncoder
@@ -62,7 +61,7 @@ def by_name(name: str, values: Any) -> dict[str, Any]:
     """What is said of columns; None says nothing."""
     if values is None:
         return {}
-    if not isinstance(values, Mapping | pd.Series):
+    if not hasattr(values, "items"):  # a row of pandas has them, too
         raise InputError(f"Got {name}={values!r}; expected a dict from names of columns, such as {{'age': ...}}.")
     return {str(name): value for name, value in values.items()}
 

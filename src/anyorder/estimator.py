@@ -43,6 +43,8 @@ from .training import Check, load_model_and_more, save_model
 from .training.fit import choose_device
 
 Frame = Any
+Label = object  # the name of a column; those of pandas need not be text
+Row = Any  # a mapping of labels to values, such as a row of a pandas table
 ROWS_PER_CALL = 512
 
 
@@ -136,7 +138,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         check_is_fitted(self)
         return [WORDS[type(member)] for member in members_of(self.model_)]
 
-    def score_samples(self, X: Frame, target: Any = None, given: Iterable[str] = ()) -> NDArray[np.float64]:
+    def score_samples(self, X: Frame, target: Any = None, given: Iterable[Any] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.
 
         Of images: log p(target | rest), with `target` a mask of pixels; of whole images without.
@@ -181,7 +183,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def sample(
         self,
         n: int = 1,
-        given: Mapping[str, Any] | None = None,
+        given: Mapping[Any, Any] | None = None,
         *,
         steps: int | None = None,
         temperature: float = 1.0,
@@ -199,7 +201,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
         return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(values))
 
-    def conditional(self, row: Mapping[str, Any], target: str) -> Answer:
+    def conditional(self, row: Row, target: Label) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         self._check()
         place = self.schema_.index(target)
@@ -208,7 +210,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         with torch.no_grad():
             return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])
 
-    def predict(self, X: Frame, target: str | None = None) -> NDArray[Any]:
+    def predict(self, X: Frame, target: Label | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
 
         The mean is not rounded to the values of the column, as in `transform`; of dates it is.
@@ -216,7 +218,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         place, x, known = self._all_but(X, target)
         return self.encoder_.columns[place].best_guess(best_guess(self.model_, x, known)[:, place].double().numpy())
 
-    def predict_proba(self, X: Frame, target: str) -> NDArray[np.float64]:
+    def predict_proba(self, X: Frame, target: Label) -> NDArray[np.float64]:
         """The probability of every level of a category given all other columns; levels in the order of `levels`."""
         place, x, known = self._all_but(X, target)
         self.levels(target)
@@ -224,7 +226,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             laws = [self.model_(x[rows], known[rows]).law(place) for rows in torch.arange(len(x)).split(ROWS_PER_CALL)]
         return np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
 
-    def levels(self, target: str) -> tuple[Any, ...]:
+    def levels(self, target: Label) -> tuple[Any, ...]:
         """The values of a category, in the order of `predict_proba`."""
         self._check()
         column = self.encoder_.columns[self.schema_.index(target)]
@@ -315,7 +317,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def _orders(self) -> list[CanonicalOrder]:
         return fixed_orders(len(self.schema_), whole_number("orders", self.orders, 1))
 
-    def _all_but(self, X: Frame, target: str | None) -> tuple[int, Tensor, Tensor]:
+    def _all_but(self, X: Frame, target: Label | None) -> tuple[int, Tensor, Tensor]:
         x, present = self._encode(X)
         place = len(self.schema_) - 1 if target is None else self.schema_.index(target)
         known = present.clone()

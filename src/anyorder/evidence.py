@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
     open: dict[int, Allowed]
 
 
-def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
+def read_evidence(encoder: TableEncoder, values: Mapping[Any, Any]) -> Evidence:
     """One row of known values, the rest unknown."""
     x = torch.full((1, len(encoder.columns)), torch.nan)
     open_: dict[int, Allowed] = {}
@@ -43,7 +43,7 @@ def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
     return Evidence(x, x.isfinite(), open_)
 
 
-def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict[str, Any]:
+def known_of(encoder: TableEncoder, row: Any, target: object) -> dict[str, Any]:
     """What a row of the table says beside the target: no gaps, and nothing of columns that were left out.
 
     The target's own value is what is asked for; a range or a set of it would be a second question.
@@ -55,7 +55,7 @@ def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict
     return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
 
 
-def plain_numbers(given: Mapping[str, Any]) -> dict[str, float]:
+def plain_numbers(given: Mapping[Any, Any]) -> dict[str, float]:
     """Those values that come back as they are, however fine the model's steps."""
     return {name: value for name, value in given.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
 
@@ -72,7 +72,7 @@ def interval(column: Any, value: Between) -> Interval:
     return Interval(low, high)
 
 
-def only_values(encoder: TableEncoder, values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
+def only_values(encoder: TableEncoder, values: Mapping[Any, Any]) -> tuple[Tensor, Tensor]:
     """One record of known values; ranges and sets are refused."""
     evidence = read_evidence(encoder, values)
     if evidence.open:
