@@ -108,7 +108,9 @@ def test_a_row_of_the_table_is_evidence_gaps_and_all():
     table.loc[3, "b"] = np.nan
     found = model.conditional(table.loc[3], "c").mean()
     assert found == model.conditional({"a": table.loc[3, "a"]}, "c").mean()
-    assert model.sample(3, given={"a": 0.123456789})["a"].tolist() == [0.123456789] * 3
+    drawn = model.sample(3, given={"a": 0.123456789, "c": 4.4})
+    assert drawn["a"].tolist() == [0.123456789] * 3
+    assert drawn["c"].tolist() == [4] * 3  # a whole number stays one
 
 
 def test_save_and_load_give_the_same_answers(fitted, tmp_path):

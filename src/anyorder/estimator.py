@@ -199,7 +199,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
         x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
         drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
-        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(values))
+        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(self.encoder_, values))
 
     def conditional(self, row: Row, target: Label) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""

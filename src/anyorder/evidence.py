@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -55,9 +56,12 @@ def known_of(encoder: TableEncoder, row: Any, target: object) -> dict[str, Any]:
     return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
 
 
-def plain_numbers(given: Mapping[Any, Any]) -> dict[str, float]:
-    """Those values that come back as they are, however fine the model's steps."""
-    return {name: value for name, value in given.items() if isinstance(value, (int, float)) and not isinstance(value, bool)}
+def plain_numbers(encoder: TableEncoder, given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Those values that come back as they are, however fine the model's steps: numbers that the column could hold."""
+    columns = {column.name: column for column in encoder.columns if isinstance(column, NumberColumn)}
+    units = {str(name): columns[str(name)].unit for name in given if str(name) in columns}
+    plain = {str(name): value for name, value in given.items() if isinstance(value, Real) and str(name) in units}
+    return {name: v for name, v in plain.items() if units[name] == "number" or (units[name] == "whole" and float(v).is_integer())}
 
 
 def interval(column: Any, value: Between) -> Interval:

@@ -50,6 +50,20 @@ def test_csv_is_read_as_a_person_means_it(tmp_path):
     assert len(found) == 2
 
 
+def test_instants_with_time_zones_are_instants(tmp_path):
+    """All with a zone, whichever; where some have none it stays text."""
+    times = pd.to_datetime(["2024-01-04T10:00:00Z", "2024-07-04T10:00:00Z", None])
+    for texts, zoned in (
+        (["2024-01-04T10:00:00Z", "2024-07-04T10:00:00Z", ""], True),
+        (["2024-01-04 11:00:00+01:00", "2024-07-04T12:00+0200", ""], True),
+        (["2024-01-04 11:00:00+01:00", "2024-07-04T12:00", ""], False),
+    ):
+        (tmp_path / "t.csv").write_text("t,v\n" + "".join(f"{text},1.5\n" for text in texts))
+        found = read_table(tmp_path / "t.csv")["t"]
+        assert (list(found.dropna()) == list(times.dropna())) == zoned
+        assert found.isna().tolist() == [False, False, True]
+
+
 def test_dates_and_decimals_of_other_programs(tmp_path):
     pq.write_table(pa.table({"day": [dt.date(2020, 1, 2), None], "x": [1, None]}), tmp_path / "t.parquet")
     found = read_table(tmp_path / "t.parquet")

@@ -18,6 +18,7 @@ from ..files import write_whole
 Frame = Any  # a pandas frame
 SUFFIXES = (".csv", ".tsv", ".parquet")
 ISO_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
+ZONE = r"(?:Z|[+-]\d{2}:?\d{2})"
 
 
 def read_table(path: Path, texts: Collection[str] = ()) -> Frame:
@@ -162,9 +163,10 @@ def tidy(column: Any) -> Any:
         whole = (present == present.round()).all() and (present.abs() < 2**53).all()
         return column.astype("Int64") if whole else column
     text = pd.api.types.is_string_dtype(column) or column.dtype == object
-    if text and present.astype(str).str.fullmatch(ISO_DATE).all():
-        dates = pd.to_datetime(column, format="ISO8601", errors="coerce")
-        return dates if dates.notna().sum() == len(present) else column  # the 30th of February stays text
+    for form, zoned in ((ISO_DATE, False), (ISO_DATE + ZONE, True)):
+        if text and present.astype(str).str.fullmatch(form).all():
+            dates = pd.to_datetime(column, format="ISO8601", errors="coerce", utc=zoned)
+            return dates if dates.notna().sum() == len(present) else column  # the 30th of February stays text
     return column
 
 

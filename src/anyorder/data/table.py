@@ -97,7 +97,7 @@ class TableEncoder:
                 frame = frame.with_columns(put(frame[column.name], rows, values))
         return given_back(frame, table)
 
-    def frame(self, x: Tensor, like: Frame, exactly: Mapping[str, float] | None = None) -> Frame:
+    def frame(self, x: Tensor, like: Frame, exactly: Mapping[str, Any] | None = None) -> Frame:
         """New rows in the container of another table, with its dtypes; numbers that are known `exactly` stay as they are."""
         old = as_frame(like, names=self.names)
         data = {column.name: column.decode(x[:, i].double().numpy()) for i, column in enumerate(self.columns)}
