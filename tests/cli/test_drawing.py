@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from anyorder.cli.drawing import Bar, block, bytes_text, draw, number_text, percent, probability_text, seconds_text
+from anyorder.cli.printing import mean_text
 
 LAWS = st.lists(st.tuples(st.text(max_size=60), st.floats(0, 1)), min_size=1, max_size=8)
 
@@ -37,3 +38,18 @@ def test_numbers_as_a_person_reads_them():
 def test_labels_cannot_break_the_picture(label):
     (line,) = draw([Bar(label, 1.0)], 60)
     assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("mean", "low", "high", "wanted"),
+    [
+        (41.3411071, 20, 60, "41.3"),
+        (0.50818, 0, 1, "0.51"),
+        (123456.789, 10_000, 900_000, "123000"),
+        (1.5e-7, 1e-7, 2e-7, "1.5e-07"),
+        (3.25, 3.25, 3.25, "3.25"),
+        ("2024-01-31", "2024-01-01", "2024-03-01", "2024-01-31"),
+    ],
+)
+def test_a_mean_has_as_many_digits_as_its_interval_is_worth(mean, low, high, wanted):
+    assert mean_text(mean, low, high) == wanted

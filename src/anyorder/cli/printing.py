@@ -105,9 +105,16 @@ def show_number(out: Printer, answer: Document) -> None:
     out.line()
     out.pairs(
         ("median", number_text(answer["median"])),
-        ("mean", number_text(answer["mean"])),
+        ("mean", mean_text(answer["mean"], interval["low"], interval["high"])),
         (f"{100 * interval['level']:g} %", f"{number_text(interval['low'])} to {number_text(interval['high'])}"),
     )
+
+
+def mean_text(mean: Any, low: Any, high: Any) -> str:
+    """The mean of a number, to a hundredth of its interval or somewhat finer."""
+    if not isinstance(mean, float) or not high > low:
+        return number_text(mean)
+    return number_text(round(mean, 2 - math.floor(math.log10(high - low))))
 
 
 def edge_text(value: Any) -> str:
