@@ -113,6 +113,24 @@ def test_a_row_of_the_table_is_evidence_gaps_and_all():
     assert drawn["c"].tolist() == [4] * 3  # a whole number stays one
 
 
+def test_what_was_given_comes_back_however_coarse_the_model_is():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(
+        {
+            "wide": np.exp(rng.normal(9, 3, 80)).round(2),
+            "whole": np.exp(rng.normal(12, 3, 80)).astype(int),
+            "at": pd.to_datetime(rng.integers(0, 700_000_000, 80) * 1_000_000_000),
+        }
+    )
+    model = AnyOrder(effort=0.02).fit(table)
+    assert min(column.spacing / unit for column, unit in zip(model.encoder_.columns, (0.01, 1, 1000), strict=True)) > 1
+    given = {"wide": 123.45, "whole": 1001, "at": pd.Timestamp("2001-02-03 12:34:56")}
+    drawn = model.sample(2, given=given)
+    for name, value in given.items():
+        assert drawn[name].tolist() == [value] * 2
+        assert model.sample(1, given={name: table[name][7]})[name][0] == table[name][7]
+
+
 def test_save_and_load_give_the_same_answers(fitted, tmp_path):
     fitted.save(tmp_path / "people.ao")
     loaded = AnyOrder.load(tmp_path / "people.ao")

@@ -20,7 +20,7 @@ from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.frames import as_frame, given_back
 from .errors import FormatError, InputError
-from .evidence import known_of, only_values, plain_numbers, read_evidence, rows_within, weighted_rows
+from .evidence import as_given, known_of, only_values, read_evidence, rows_within, weighted_rows
 from .heads import DiscreteLaw
 from .images import ImageModel, ImageVerbs, fit_image_array
 from .inference import (
@@ -199,7 +199,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
         x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
         drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
-        return self.encoder_.frame(drawn, self.like_, exactly=plain_numbers(self.encoder_, values))
+        return self.encoder_.frame(drawn, self.like_, exactly=as_given(self.encoder_, values))
 
     def conditional(self, row: Row, target: Label) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""

@@ -1,5 +1,6 @@
 """What is known of one record, in the words of the table: values, ranges and sets, and rows that are drawn within them."""
 
+import datetime as dt
 import math
 import warnings
 from collections.abc import Mapping
@@ -56,12 +57,22 @@ def known_of(encoder: TableEncoder, row: Any, target: object) -> dict[str, Any]:
     return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
 
 
-def plain_numbers(encoder: TableEncoder, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Those values that come back as they are, however fine the model's steps: numbers that the column could hold."""
-    columns = {column.name: column for column in encoder.columns if isinstance(column, NumberColumn)}
-    units = {str(name): columns[str(name)].unit for name in given if str(name) in columns}
-    plain = {str(name): value for name, value in given.items() if isinstance(value, Real) and str(name) in units}
-    return {name: v for name, v in plain.items() if units[name] == "number" or (units[name] == "whole" and float(v).is_integer())}
+def as_given(encoder: TableEncoder, given: Mapping[Any, Any]) -> dict[str, Any]:
+    """Those values that come back as they are, however fine the model's steps: what the column could hold."""
+    found = {str(name): (encoder.columns[encoder.schema.index(name)], value) for name, value in given.items()}
+    return {name: value for name, (column, value) in found.items() if isinstance(column, NumberColumn) and holds(column, value)}
+
+
+def holds(column: NumberColumn, value: Any) -> bool:
+    """Whether the value is one of the column's own kind."""
+    match column.unit:
+        case "number":
+            return isinstance(value, Real)
+        case "whole":
+            return isinstance(value, Real) and float(value).is_integer()
+        case "instant":
+            return isinstance(value, dt.datetime) and value.tzinfo is None
+    return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
 
 
 def interval(column: Any, value: Between) -> Interval:

@@ -191,6 +191,21 @@ def test_bad_tables_are_explained(act, message):
         act()
 
 
+def test_columns_too_wide_for_their_precision_keep_to_values_that_could_be_written():
+    rng = np.random.default_rng(0)
+    cents = np.exp(rng.normal(9, 3, 500)).round(2)
+    seconds = pd.to_datetime(rng.integers(0, 700_000_000, 500) * 1_000_000_000)
+    encoder = TableEncoder.learn(
+        pd.DataFrame({"cents": cents, "whole": np.exp(rng.normal(12, 3, 500)).astype(int), "at": seconds})
+    )
+    x = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0))
+    made = encoder.frame(x, pd.DataFrame())
+    assert np.abs(made["cents"] * 100 - (made["cents"] * 100).round()).max() < 1e-4
+    assert (made["at"].dt.microsecond == 0).all()
+    assert all(column.spacing < 1.1e-6 * column.scale for column in encoder.columns)
+    assert [column.spacing % unit for column, unit in zip(encoder.columns[1:], (1.0, 1000.0), strict=True)] == [0.0, 0.0]
+
+
 @pytest.mark.parametrize("size", [1e-300, 1e-12, 1.0, 1e12, 1e300])
 def test_huge_and_tiny_numbers_keep_their_place(size):
     values = np.array([1.0, 2.5, -3.25, 7.125, 0.5, 2.5]) * size

@@ -162,7 +162,7 @@ class NumberColumn(Column):
         if decimals == 0 and not continuous and (len(different) >= 8 or series.dtype == nw.Datetime):
             spacing = float(np.gcd.reduce(np.diff(different).astype(np.int64)))  # whole seconds, multiples of ten
         scale = spread(values)
-        spacing = max(spacing, scale * 1e-6)  # float32 tells no more apart
+        spacing *= max(1.0, float(np.ceil(scale * 1e-6 / spacing)))  # float32 tells no more apart
         centre = float(np.median(values))
         centre = float(values[np.abs(values - centre).argmin()])  # a value of the lattice
         unit = "number"
