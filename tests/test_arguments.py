@@ -79,6 +79,7 @@ def test_settings_are_checked_before_any_work(settings, message):
             lambda m: m.score_samples(table()[["age"]], target=["city", "age"]),
             "The table has no column 'city', which is a target",
         ),
+        (lambda m: m.score_samples(table(), target=0), r"target=0; expected a list of names .* Write \[0\]"),
         (lambda m: inspect.unwrap(policy_of)(1.0, 1.5, 2), r"ahead=1\.5; expected a whole number, 1 or more"),
         (lambda m: inspect.unwrap(policy_of)(1.0, 1, 2.5), r"draws=2\.5; expected a whole number, 2 or more"),
         (lambda m: inspect.unwrap(policy_of)(1.0, 1, 2, steps=1.5), r"steps=1\.5; expected a whole number, 0 or more"),

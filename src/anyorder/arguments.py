@@ -66,8 +66,12 @@ def by_name(name: str, values: Any) -> dict[str, Any]:
     return {str(name): value for name, value in values.items()}
 
 
-def ask_table(encoder: TableEncoder, table: Frame, present: Mask, target: Iterable[str], given: Iterable[str]) -> Question:
+def ask_table(encoder: TableEncoder, table: Frame, present: Mask, target: Any, given: Iterable[Any]) -> Question:
     """The question about every row. The table must have the targets; rows in which all of them are gaps are told of."""
+    if target is None:
+        return ask(encoder.schema, present, None, given)
+    if not isinstance(target, Iterable):
+        raise InputError(f"Got target={target!r}; expected a list of names of columns. Write [{target!r}].")
     names = target if isinstance(target, str) else tuple(target)
     question = ask(encoder.schema, present, names, given)
     columns = as_frame(table, names=encoder.names).columns

@@ -37,7 +37,7 @@ from .inference import (
 from .measuring import MeasuringVerbs
 from .memory import Memory
 from .shipped import model_file
-from .subsets import CanonicalOrder, Question, ask
+from .subsets import CanonicalOrder, Question
 from .tables import fit_table
 from .training import Check, load_model_and_more, save_model
 from .training.fit import choose_device
@@ -146,10 +146,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         if self.of_images_:
             return self.image_model_.score_samples(X, target, whole_number("orders", self.orders, 1))
         x, present = self._encode(X)
-        if target is None:
-            question = ask(self.schema_, present, None, given)
-        else:
-            question = ask_table(self.encoder_, X, present, target, given)
+        question = ask_table(self.encoder_, X, present, target, given)
         return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy()
 
     def score(self, X: Frame, y: Any = None) -> float:
@@ -205,7 +202,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
         self._check()
         place = self.schema_.index(target)
-        evidence = read_evidence(self.encoder_, known_of(self.encoder_, by_name("row", row), target))
+        evidence = read_evidence(self.encoder_, known_of(self.encoder_, by_name("row", row), str(target)))
         x, known, weight = weighted_rows(self.model_, evidence, self._rng())
         with torch.no_grad():
             return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])

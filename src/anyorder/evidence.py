@@ -1,10 +1,8 @@
 """What is known of one record, in the words of the table: values, ranges and sets, and rows that are drawn within them."""
 
-import datetime as dt
 import math
 import warnings
 from collections.abc import Mapping
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,7 +27,7 @@ class Evidence(NamedTuple):
     open: dict[int, Allowed]
 
 
-def read_evidence(encoder: TableEncoder, values: Mapping[Any, Any]) -> Evidence:
+def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
     """One row of known values, the rest unknown."""
     x = torch.full((1, len(encoder.columns)), torch.nan)
     open_: dict[int, Allowed] = {}
@@ -45,34 +43,21 @@ def read_evidence(encoder: TableEncoder, values: Mapping[Any, Any]) -> Evidence:
     return Evidence(x, x.isfinite(), open_)
 
 
-def known_of(encoder: TableEncoder, row: Any, target: object) -> dict[str, Any]:
+def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict[str, Any]:
     """What a row of the table says beside the target: no gaps, and nothing of columns that were left out.
 
     The target's own value is what is asked for; a range or a set of it would be a second question.
     """
-    rest = {str(name): value for name, value in row.items()}
-    if isinstance(rest.pop(str(target), None), Between | OneOf):
-        raise InputError(f"In conditional({dict(row)!r}, {target!r}), {target!r} stands 2 times. Name every column once.")
+    if isinstance(row.get(target), Between | OneOf):
+        raise InputError(f"In conditional({row!r}, {target!r}), {target!r} stands 2 times. Name every column once.")
     nothing = lambda value: value is None or (not isinstance(value, Between | OneOf) and value != value)  # noqa: E731
-    return {name: value for name, value in rest.items() if name not in encoder.left_out and not nothing(value)}
+    return {name: value for name, value in row.items() if name not in (target, *encoder.left_out) and not nothing(value)}
 
 
-def as_given(encoder: TableEncoder, given: Mapping[Any, Any]) -> dict[str, Any]:
-    """Those values that come back as they are, however fine the model's steps: what the column could hold."""
-    found = {str(name): (encoder.columns[encoder.schema.index(name)], value) for name, value in given.items()}
-    return {name: value for name, (column, value) in found.items() if isinstance(column, NumberColumn) and holds(column, value)}
-
-
-def holds(column: NumberColumn, value: Any) -> bool:
-    """Whether the value is one of the column's own kind."""
-    match column.unit:
-        case "number":
-            return isinstance(value, Real)
-        case "whole":
-            return isinstance(value, Real) and float(value).is_integer()
-        case "instant":
-            return isinstance(value, dt.datetime) and value.tzinfo is None
-    return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+def as_given(encoder: TableEncoder, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Those values that come back as they are, however fine the model's steps: what a column of numbers could hold."""
+    numbers = {column.name: column for column in encoder.columns if isinstance(column, NumberColumn)}
+    return {name: value for name, value in given.items() if name in numbers and numbers[name].holds(value)}
 
 
 def interval(column: Any, value: Between) -> Interval:
@@ -87,7 +72,7 @@ def interval(column: Any, value: Between) -> Interval:
     return Interval(low, high)
 
 
-def only_values(encoder: TableEncoder, values: Mapping[Any, Any]) -> tuple[Tensor, Tensor]:
+def only_values(encoder: TableEncoder, values: Mapping[str, Any]) -> tuple[Tensor, Tensor]:
     """One record of known values; ranges and sets are refused."""
     evidence = read_evidence(encoder, values)
     if evidence.open:

@@ -15,7 +15,7 @@ from anyorder.data import TableEncoder
 from anyorder.data.columns import FARTHEST, CategoryColumn
 from anyorder.data.levels import level_from_json, level_to_json
 from anyorder.data.table import encode_value
-from anyorder.errors import InputError
+from anyorder.errors import FormatError, InputError
 
 MAKERS = {"pandas": lambda t: t, "polars": pl.from_pandas, "arrow": lambda t: pa.Table.from_pandas(t, preserve_index=False)}
 
@@ -41,6 +41,24 @@ def test_labels_need_not_be_text_and_come_back(labels):
     assert filled.notna().all().all()
     assert encoder.schema.index(labels[1]) == 1
     assert isinstance(TableEncoder.learn(table, {labels[0]: "category"}).columns[0], CategoryColumn)
+
+
+@pytest.mark.parametrize(
+    "labels", [pd.Index(["a", "b"], name="what"), pd.MultiIndex.from_product([["a"], [1, 2]], names=["x", "y"])]
+)
+def test_names_of_labels_come_back(labels):
+    table = pd.DataFrame([[0.5, 1.0], [np.nan, 2.0], [1.5, 3.5]], columns=labels)
+    assert filled_with(table, 0.0)[1].columns.names == labels.names
+
+
+@pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
+def test_what_is_there_stays_to_the_nanosecond(make):
+    times = pd.Series(pd.to_datetime([0, 1_700_000_000_123_456_789, 3, None, 1_600_000_000_000_000_001])).astype("datetime64[ns]")
+    table = make(pd.DataFrame({"t": times, "v": [0.5, 1.0, 1.5, 2.0, 3.5]}))
+    _, filled = filled_with(table, 0.0)
+    after = filled.to_pandas() if hasattr(filled, "to_pandas") else filled
+    assert after["t"].notna().all()
+    assert after["t"].astype("datetime64[ns]")[times.notna()].tolist() == times.dropna().tolist()
 
 
 @pytest.mark.parametrize("make", MAKERS.values(), ids=MAKERS)
@@ -120,6 +138,16 @@ def test_levels_of_every_type_are_kept_in_a_file(levels):
     assert [level_from_json(json.loads(json.dumps(level_to_json(level)))) for level in levels] == levels
     x, present = again.encode(table)
     assert again.fill(table, torch.nan_to_num(x), ~present)["c"].notna().all()
+
+
+@pytest.mark.parametrize(
+    "level", [{"day": "2024-13-01"}, {"decimal": "x"}, {"colour": "red"}, {"bytes": "zz"}, {}, {"interval": "1"}]
+)
+def test_levels_that_cannot_be_read_are_a_fault_of_the_file(level):
+    item = TableEncoder.learn(pd.DataFrame({"c": ["a", "b", "a"]})).to_json()
+    item["columns"][0]["levels"] = [level, "b"]
+    with pytest.raises(FormatError, match="description cannot be read"):
+        TableEncoder.from_json(item)
 
 
 def test_what_no_file_can_keep_and_what_is_no_single_value_is_left_out_with_the_reason():

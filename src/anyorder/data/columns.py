@@ -4,6 +4,7 @@ import datetime as dt
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from numbers import Real
 from typing import Any, ClassVar, final
 
 import narwhals as nw
@@ -136,6 +137,15 @@ class NumberColumn(Column):
         """Days or instants."""
         return self.unit in CALENDAR
 
+    def holds(self, value: Any) -> bool:
+        """Whether the value is of the column's own kind, however fine the lattice."""
+        match self.unit:
+            case "day":
+                return isinstance(value, dt.date) and not isinstance(value, dt.datetime)
+            case "instant":
+                return isinstance(value, dt.datetime) and value.tzinfo is None
+        return isinstance(value, Real) and (self.unit == "number" or float(value).is_integer())
+
     def best_guess(self, values: Cells) -> NDArray[Any]:
         return super().best_guess(values) if self.is_moment else self.number(values)
 
@@ -190,6 +200,11 @@ def read_numbers(series: "nw.Series[Any]") -> Cells:
     values = np.full(len(series), np.nan)
     values[~gaps] = series.drop_nulls().cast(nw.Float64).to_numpy()
     return values
+
+
+def holds_numbers(series: "nw.Series[Any]") -> bool:
+    """Numbers, days, instants, or lengths of time."""
+    return series.dtype.is_numeric() or series.dtype.is_temporal() or holds_days(series)
 
 
 def holds_days(series: "nw.Series[Any]") -> bool:

@@ -17,7 +17,7 @@ def as_frame(table: Frame, names: tuple[str, ...] = ()) -> "nw.DataFrame[Any]":
     """The table behind narwhals' face; a numpy array gets the names it had in fit, or x0, x1, ..."""
     if is_array(table):
         return array_frame(np.asarray(table), names)
-    if hasattr(table, "set_axis") and not all(isinstance(label, str) for label in table.columns):
+    if not has_text_labels(table):
         table = table.set_axis([str(label) for label in table.columns], axis=1)
     try:
         frame = nw.from_native(table, eager_only=True)
@@ -63,10 +63,15 @@ def given_back(frame: "nw.DataFrame[Any]", like: Frame) -> Frame:
     if is_array(like):
         return frame.to_numpy()
     made = frame.to_native()
-    if not hasattr(like, "set_axis"):
+    if has_text_labels(like):
         return made
-    labels = {str(label): label for label in like.columns}
-    return made.set_axis([labels.get(name, name) for name in made.columns], axis=1)
+    places = {str(label): place for place, label in enumerate(like.columns)}
+    return made.set_axis(like.columns[[places[name] for name in made.columns]], axis=1)
+
+
+def has_text_labels(table: Frame) -> bool:
+    """All libraries but pandas have no others."""
+    return not hasattr(table, "set_axis") or all(isinstance(label, str) for label in table.columns)
 
 
 def is_gap(series: Series) -> NDArray[np.bool_]:
@@ -77,9 +82,9 @@ def is_gap(series: Series) -> NDArray[np.bool_]:
 
 def put(series: Series, rows: list[int], values: list[Any]) -> Series:
     """The column with some cells replaced, its dtype kept."""
-    if not series.implementation.is_pyarrow() or series.dtype.is_numeric():
+    if not series.implementation.is_pyarrow() or series.dtype not in (nw.String, nw.Categorical, nw.Enum):
         return series.scatter(rows, column_of(values, series))
-    cells = series.to_list()
+    cells = series.to_list()  # pyarrow replaces in no other kinds of text than its plain one
     for row, value in zip(rows, values, strict=True):
         cells[row] = value
     return column_of(cells, series)
@@ -102,8 +107,10 @@ def column_of(values: list[Any], like: Series) -> Series:
 
 
 def within_dtype(values: list[Any], dtype: str) -> list[Any]:
-    ends = np.iinfo(dtype.lower())
-    return [value if value is None else min(max(value, int(ends.min)), int(ends.max)) for value in values]
+    """As near as a type such as UInt8 comes."""
+    bits = int(dtype.lstrip("UInt"))
+    least, most = (0, 2**bits - 1) if dtype.startswith("U") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return [min(max(value, least), most) for value in values]
 
 
 def shortlist(names: Any) -> str:

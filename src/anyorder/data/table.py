@@ -19,7 +19,7 @@ from .columns import (
     Column,
     NumberColumn,
     column_from_json,
-    holds_days,
+    holds_numbers,
     looks_like_text_or_names,
     read_moment,
     read_numbers,
@@ -117,7 +117,7 @@ class TableEncoder:
     def from_json(cls, item: Mapping[str, Any]) -> "TableEncoder":
         try:
             return cls(tuple(column_from_json(c) for c in item["columns"]), dict(item["left_out"]), tuple(item["names"]))
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, ArithmeticError) as error:
             raise FormatError(f"The table's description cannot be read ({error!r}). The file is damaged.") from error
 
 
@@ -134,10 +134,9 @@ def learn_column(name: str, series: Series, kind: str | None) -> Column | str:
         return "is empty"
     if len(present) == 1:
         return f"is always {present[0]!r}"
-    numeric = series.dtype.is_numeric() or series.dtype.is_temporal() or holds_days(series)
-    if kind == "number" and not numeric:
+    if kind == "number" and not holds_numbers(series):
         raise InputError(f"kinds[{name!r}] is 'number', but the column holds {series.dtype}. Convert it to numbers first.")
-    if numeric and kind != "category" and series.dtype not in (nw.Duration, nw.Time):
+    if holds_numbers(series) and kind != "category" and series.dtype not in (nw.Duration, nw.Time):
         if len(np.unique(read_numbers(series.drop_nulls()))) == 1:
             return "varies by less than a millisecond"
         return NumberColumn.learn(name, series)
@@ -152,7 +151,7 @@ def learn_column(name: str, series: Series, kind: str | None) -> Column | str:
 
 
 def encode_column(column: Column, series: Series) -> Cells:
-    if isinstance(column, NumberColumn) and not (series.dtype.is_numeric() or series.dtype.is_temporal() or holds_days(series)):
+    if isinstance(column, NumberColumn) and not holds_numbers(series):
         if series.drop_nulls().len() == 0:
             return np.full(len(series), np.nan)
         raise InputError(f"Column {column.name!r} held numbers in fit and holds {series.dtype} now. Convert it first.")

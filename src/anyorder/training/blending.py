@@ -113,7 +113,7 @@ def fit_temperature(blend: Blend, x: Values, present: Mask, law: EdgeSampler, co
     more = nats - nats[0]
     fine = more.mean(1) + MARGIN * more.std(1, correction=0) / count**0.5 <= 0
     lowest = torch.where(fine, torch.tensor(TEMPERATURES)[:, None], torch.inf).amin(0)
-    blend.temperature.copy_(torch.where((more == 0).all(0).all(0), 1.0, lowest))  # codes have none
+    blend.temperature.copy_(torch.where((more == 0).all(0).all(0), 1.0, lowest))  # codes, and what was not asked for
 
 
 def nats_when_tempered(
@@ -122,6 +122,8 @@ def nats_when_tempered(
     """What the mixture, which has no temperature yet, needs for every cell that counts, times its weight."""
     nats = torch.zeros(len(TEMPERATURES), *x.shape)
     for one in asked(blend, x, edges, context):
+        if not isinstance(one.laws[0], LatticeLaw):
+            continue  # codes have no temperature
         mix = blend.log_weight(one.at)
         for place, temperature in enumerate(TEMPERATURES):
             laws = [sharpened(law, torch.full_like(one.truth, temperature)) for law in one.laws]
