@@ -8,9 +8,11 @@ from anyorder import (
     Category,
     InputError,
     Memory,
+    Recipe,
     Recorded,
     Schema,
     build_model,
+    fit,
     load_model,
     mixture_log_prob,
     save_model,
@@ -20,6 +22,7 @@ from anyorder.blend import Circumstances
 from anyorder.boosting import Boosted
 from anyorder.heads import KernelLaw, MixedNumber, RecordedNumber
 from anyorder.inference import fixed_orders
+from anyorder.recurring import Recurring
 from anyorder.subsets import Question
 from anyorder.training import ardm, blending, fit_temperature, fit_weights
 from anyorder.training.blending import DRAWS, MARGIN, TEMPERATURES, Answered, distances, questions
@@ -59,14 +62,15 @@ def test_a_blend_is_the_weighted_sum_of_its_models():
     given[5] = torch.arange(5) != 2  # all else is known of one cell
     own = torch.tensor([-1, 3, -1, 0, -1, -1])
     nearest = torch.tensor([[plain_weights(memory, x[r], given[r], i, own[r], nearest=True) for i in range(5)] for r in range(6)])
-    level, known, far, all_else = blend.weight.permute(2, 1, 0)
+    level, known, few, far, all_else = blend.weight.permute(2, 1, 0)
     count = given.sum(-1)[:, None, None]
-    logits = level + count / 5 * known + nearest.clamp(max=50.0).log1p()[..., None] * far + (count >= 4) * all_else
+    logits = level + count / 5 * known + few / (1 + count) + nearest.clamp(max=50.0).log1p()[..., None] * far
+    logits = logits + (count >= 4) * all_else
     share = logits.softmax(-1)
     contexts = [None, own[:, None], None]
     laws = [model(x, given, context) for model, context in zip(blend.members(), contexts, strict=True)]
     each = torch.stack([law.log_prob(x).exp() for law in laws], dim=-1)
-    mine = blend(x, given, own[:, None])
+    mine = blend(x, given, torch.stack([own, own], dim=-1))
     torch.testing.assert_close(mine.log_prob(x).exp(), (share * each).sum(-1))
     assert isinstance(mine.law(0), MixedNumber)
     means = torch.stack([law.mean() for law in laws], dim=-1)
@@ -77,6 +81,8 @@ def test_a_blend_is_the_weighted_sum_of_its_models():
 def test_numbers_are_sharpened_and_codes_are_not():
     blend, (x, _) = blend_of(), rows_of(6, seed=2)
     given = torch.rand(x.shape, generator=seeded(4)) < 0.5
+    given[:, 3:] = True  # more than a few
+    given[5] = torch.arange(5) == 3
     plain = blend(x, given)
     blend.temperature.copy_(torch.tensor([0.8, 0.7, 0.9, 0.7, 0.7]))
     sharp = blend(x, given)
@@ -84,10 +90,11 @@ def test_numbers_are_sharpened_and_codes_are_not():
     share = plain.law(0).log_weight
     laws = [model(x, given).law(0).tempered(0.8) for model in blend.members()]
     wanted = torch.stack([law.log_prob(x[:, 0]) for law in laws], dim=-1).add(share).logsumexp(-1)
-    torch.testing.assert_close(sharp.log_prob(x)[:, 0], wanted)
+    torch.testing.assert_close(sharp.log_prob(x)[:5, 0], wanted[:5])
+    torch.testing.assert_close(sharp.log_prob(x)[5], plain.log_prob(x)[5])  # where only one variable is known
 
 
-def test_every_number_has_the_lowest_temperature_that_costs_no_nats():
+def test_every_number_has_the_lowest_temperature_that_costs_no_nats(monkeypatch):
     """Laws that are too wide are sharpened, as far as it is no worse than to leave them; laws that are too narrow are left.
 
     The slow twin asks for one variable after the other, at one temperature after the other.
@@ -101,6 +108,7 @@ def test_every_number_has_the_lowest_temperature_that_costs_no_nats():
     memory.metric.data.fill_(-40.0)
     memory.share.data = torch.tensor([-9.0, 0.0, 0.0]).repeat(8, 1)
     memory.blur.data = torch.tensor([*blurs, 1.0]).log()[:, None].repeat(1, 2)
+    monkeypatch.setattr("anyorder.blend.FEW", -1)  # where nothing is known, too
     blend = Blend([memory])
     fit_temperature(blend, held, present[200:], EachAlone(), None, seeded(0))
     chosen = [round(t, 2) for t in blend.temperature.tolist()]
@@ -139,7 +147,7 @@ def test_the_weights_of_a_blend_are_those_of_fewest_nats():
     score = lambda: mixture_log_prob(blend, held, question, fixed_orders(5, 4)).mean().item()  # noqa: E731
     best, weights = score(), blend.weight.data.clone()
     for nudge in (torch.tensor([2.0, 0.0]), torch.tensor([-2.0, 0.0])):
-        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0, 0.0])
+        blend.weight.data = weights + nudge[:, None, None] * torch.tensor([1.0, 0.0, 0.0, 0.0, 0.0])
         assert score() < best
 
 
@@ -150,7 +158,7 @@ def test_the_crps_of_a_mixture_is_the_sum_over_pairs_of_draws():
     off, away, apart = distances(laws, truth, seeded(7))
     rng = seeded(7)
     draws = [[law.sample(rng) for _ in range(DRAWS)] for law in laws]
-    said = Answered(Circumstances(*[torch.zeros(4)] * 3), off, off, away, apart, torch.ones(4))
+    said = Answered(Circumstances(*[torch.zeros(4)] * 4), off, off, away, apart, off, torch.ones(4))
     for cell in range(4):
         total = 0.0
         for m, mine in enumerate(draws):
@@ -169,7 +177,8 @@ def test_the_usual_loss_is_that_of_the_best_model_at_questions_alike(width):
     rng, kinds = seeded(0), min(width, 12)
     variable, known = (torch.randint(width, (500,), generator=rng) for _ in range(2))
     loss, none = torch.rand(500, 2, generator=rng), torch.zeros(500, 2)
-    said = Answered(Circumstances(variable, known / width, none[:, 0]), none, none, none, none[..., None], none[:, 0])
+    at = Circumstances(variable, known / width, none[:, 0], none[:, 0])
+    said = Answered(at, none, none, none, none[..., None], none, none[:, 0])
     found = said.usual(loss, width)
     kind = [(int(v), round(int(k) / width * kinds)) for v, k in zip(variable, known, strict=True)]
     for cell in range(0, 500, 7):
@@ -268,11 +277,40 @@ def test_models_that_do_not_belong_together_are_refused():
         Blend([memory_of(), Memory(Schema.of(a=Category(2)), torch.zeros(3, 1), torch.ones(3, 1, dtype=torch.bool))])
 
 
-def test_a_context_needs_a_memory():
+def test_a_context_says_two_things():
     x, present = rows_of(3)
     blend = Blend([boosted_of(), boosted_of(1)])
-    with pytest.raises(InputError, match="there is none in this blend"):
+    with pytest.raises(InputError, match=r"1 column\(s\); expected 2, places in its memory and among all rows"):
         blend(x, present, torch.zeros(3, 1, dtype=torch.long))
+
+
+@torch.no_grad()
+def test_a_model_that_needs_more_to_be_known_has_no_weight_and_is_not_asked():
+    blend, (x, _) = blend_of(), rows_of(6, seed=2)
+    given = torch.zeros_like(x, dtype=torch.bool)
+    given[:, 3] = True
+    blend.least[1, 0], blend.least[2, 0] = 2, 1
+    laws, at = blend(x, given).parts[0].each_at((slice(None), torch.tensor([0])))
+    assert len(laws) == 2  # the memory needs two
+    share = blend.log_weight(at).exp()
+    assert (share[..., 1] == 0).all()
+    torch.testing.assert_close(share.sum(-1), torch.ones(6, 1))
+    wanted = sum(share[:, 0, m, None] * blend.members()[m](x, given).law(0).log_prob(x[:, 0]).exp()[:, None] for m in (0, 2))
+    torch.testing.assert_close(blend(x, given).law(0).log_prob(x[:, 0]).exp()[:, None], wanted)
+
+
+def test_a_model_that_is_worse_than_the_marginal_has_no_weight_where_little_is_known():
+    """The memory's metric is sharp and wrong: with little known it is sure of a few rows."""
+    x, present = rows_of(500)
+    memory = Memory(SCHEMA, x[:100], present[:100])
+    memory.metric.data.fill_(3.0)
+    memory.sharpness.data.fill_(3.0)
+    network = build_model(SCHEMA, blend_of().members()[0].heads, width=8, depth=0)
+    network = fit(network, x[:300], present[:300], Recipe(steps=200)).model
+    blend = Blend([network, memory])
+    fit_weights(blend, x[300:], present[300:], ardm(), None, seeded(0), recurring=Recurring(SCHEMA, x[:300], present[:300]))
+    assert (blend.least[1] >= 2).any()
+    assert (blend.least[0] == 0).all()
 
 
 def test_every_value_is_asked_for_given_all_else():

@@ -6,21 +6,27 @@ import math
 import numpy as np
 import pytest
 import torch
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from torch import Generator
 
 from anyorder import Category, InputError, Recorded, Schema, load_model, save_model, seeded
-from anyorder.boosting import Boosted, Trees
+from anyorder.boosting import Boosted, Grown, Trees
 from anyorder.errors import FormatError
 from anyorder.training import ardm, boosting
 from anyorder.training.boosting import (
     DEPTH,
+    FEW_GAPS,
+    FOR_CODES,
     FOR_GAPS,
     FOR_WHOLE_ROWS,
+    ROUNDS,
     TREES,
     KeptBack,
     Table,
     below,
+    copies,
     fit_boosted,
+    fit_sureness,
     frequencies,
     grow,
     grow_one,
@@ -28,6 +34,7 @@ from anyorder.training.boosting import (
 
 SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01, bounds=(-1.0, 3.0)))
 NOISE = 0.1
+NO_SCORES = Trees.empty(3, 2, 1)  # of the three kinds
 
 
 def rows_of(count, seed=0):
@@ -55,11 +62,11 @@ def test_our_trees_say_what_scikit_learns_say(settings):
     values = inputs[:, 0] * (inputs[:, 1] > 0) + 0.3 * inputs[:, 2] ** 2
     inputs[rng.random(inputs.shape) < 0.2] = np.nan
     inputs[:, 3] = np.nan
-    trees = Trees.empty(3, TREES, DEPTH)
+    trees = Trees.empty(6, TREES, DEPTH)
     grow_one(trees.of(1), Table(inputs, values), settings, seed=5)
     theirs = HistGradientBoostingRegressor(max_iter=TREES, max_depth=DEPTH, early_stopping=False, random_state=5, **settings)
     theirs.fit(np.where(np.isnan(inputs).all(0), 0.0, inputs), values)
-    model = Boosted(SCHEMA, trees, torch.ones(4, 3) / 3)
+    model = Boosted(SCHEMA, Grown(trees, NO_SCORES), torch.ones(4, 3) / 3)
     new = rng.normal(size=(300, 4)).astype(np.float32)
     new[rng.random(new.shape) < 0.3] = np.nan
     new[:, 3] = 0
@@ -105,7 +112,7 @@ def test_a_guess_beyond_a_bound_is_at_the_bound(fitted):
     x, _ = rows_of(5, seed=2)
     given = torch.tensor([True, True, True, False]).expand(5, -1)
     fitted = copy.deepcopy(fitted)
-    fitted.base -= 40.0
+    fitted.numbers_base -= 40.0
     assert (fitted(x, given).mean()[:, 3] < 0.2).all()  # and not in the middle of all that is possible
 
 
@@ -180,8 +187,8 @@ def test_trees_for_whole_rows_are_used_where_they_are_better():
     trees = grow(SCHEMA, x, present, seeded(0), count=5)
     target, none = torch.tensor([3]), torch.tensor([0])
     for worse, which in ((5, 2), (2, 5)):  # the trees of one set of y are spoiled
-        spoiled = Trees(*(tensor.clone() for tensor in trees))
-        spoiled.base[worse] += 9.0
+        spoiled = copy.deepcopy(trees)
+        spoiled.numbers.base[worse] += 9.0
         model = fit_boosted(SCHEMA, spoiled, x, present, KeptBack(held, all_there, ardm()), seeded(0))
         assert model.set_of(target, none).item() == which
         assert model.set_of(target, none + 1).item() == 2  # of rows with gaps always the others
@@ -193,22 +200,66 @@ def test_where_few_rows_are_whole_no_trees_are_grown_for_them():
     x, present = rows_of(300)
     present[:, 0] = torch.arange(300) % 3 == 0
     trees = grow(SCHEMA, x, present, seeded(0), count=5)
-    assert not trees.value[4:].any()  # of b and y; of a itself all other columns are known
-    assert trees.value[3].any()
+    assert not trees.numbers.value[4:].any()  # of b and y; of a itself all other columns are known
+    assert trees.numbers.value[3].any()
     model = Boosted(SCHEMA, grow(SCHEMA, *rows_of(300), seeded(0), count=5), torch.ones(4, 3) / 3)
     assert model.trusted.tolist() == [1, 1, 1]
     model.plant(trees)
     assert model.trusted.tolist() == [1, 0, 0]  # empty trees are not asked
 
 
-def test_codes_have_their_marginal_law():
+def test_without_trees_all_levels_are_alike_and_rare_levels_keep_their_share():
     x, present = rows_of(300)
     present[:100, 1] = False
     table = frequencies(SCHEMA, x, present)
     count = torch.bincount(x[100:, 1].long(), minlength=3)
     torch.testing.assert_close(table[1], 0.999 * count / 200 + 0.001 / 3)
-    law = Boosted(SCHEMA, Trees.empty(3, 2, 1), table)(x, present).law(1)
-    torch.testing.assert_close(law.pmf(), table[1].expand(300, -1))
+    law = Boosted(SCHEMA, Grown(Trees.empty(6, 2, 1), NO_SCORES), table)(x, present).law(1)
+    torch.testing.assert_close(law.pmf(), (0.999 / 3 + 0.001 * table[1]).expand(300, -1))
+
+
+def test_codes_with_many_levels_have_their_marginal_law():
+    schema = Schema.of(many=Category(40), y=Recorded(0.5))
+    usual = torch.ones(2, 40).cumsum(-1)
+    usual = usual / usual.sum(-1, keepdim=True)
+    model = Boosted(schema, Grown(Trees.empty(2, 2, 1), Trees.empty(0, 2, 1)), usual)
+    law = model(torch.zeros(3, 2), torch.zeros(3, 2, dtype=torch.bool)).law(0)
+    torch.testing.assert_close(law.pmf(), usual[0].expand(3, -1))
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_scores_of_codes_are_what_scikit_learns_say(levels):
+    """Of the levels that were seen; one that nobody has is as good as impossible."""
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=600).astype(np.float32)
+    code = np.digitize(a + 0.5 * rng.normal(size=600), [0.0] if levels == 2 else [-0.5, 0.5]).astype(np.float32)
+    schema = Schema.of(a=Recorded(0.01), code=Category(levels))
+    x, present = torch.tensor(np.stack([a, code], axis=1)), torch.ones(600, 2, dtype=torch.bool)
+    trees = grow(schema, x, present, seeded(0)).codes
+    seed = torch.randint(2**31, (2,), generator=seeded(0)).tolist()[1]
+    table = copies(x, present, 1, Generator().manual_seed(seed), FEW_GAPS)
+    settings = {"max_iter": ROUNDS, "max_depth": DEPTH, "early_stopping": True, **FOR_CODES}
+    theirs = HistGradientBoostingClassifier(**settings, random_state=seed)
+    theirs.fit(np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs), table.values)
+    new = torch.stack([torch.randn(200, generator=seeded(1)), torch.zeros(200)], dim=-1)
+    new[::7, 0] = torch.nan
+    model = Boosted(schema, Grown(Trees.empty(2, 2, DEPTH), trees), frequencies(schema, x, present))
+    wanted = torch.tensor(theirs.predict_proba(new.double().numpy())).float()
+    found = model.level_scores(new, 1).softmax(-1)
+    torch.testing.assert_close(found[:, : wanted.shape[1]], wanted, atol=1e-5, rtol=1e-4)
+    assert levels == 2 or found[:, 3].max() < 1e-6
+
+
+def test_scores_are_drawn_together_as_far_as_new_rows_ask_for():
+    x, present = rows_of(400)
+    x[:, 1] = torch.randint(3, (400,), generator=seeded(5)).float()  # nothing can be known
+    model = fit_boosted(SCHEMA, grow(SCHEMA, x, present, seeded(0)), x, present, KeptBack(x, present, ardm()), seeded(0))
+    held, there = rows_of(300, seed=6)
+    held[:, 1] = torch.randint(3, (300,), generator=seeded(7)).float()
+    fit_sureness(model, KeptBack(held, there, ardm()))
+    assert model.sureness[1] <= 0.3
+    nats = -model(held, there & (torch.arange(4) != 1)).law(1).log_prob(held[:, 1]).mean()
+    assert nats < math.log(3) + 0.05
 
 
 def test_columns_never_seen_and_rows_that_all_agree():
@@ -223,26 +274,26 @@ def test_columns_never_seen_and_rows_that_all_agree():
 
 
 def test_trees_that_cannot_be_walked_are_refused(tmp_path, fitted):
-    trees = Trees.empty(3, 2, 2)
+    trees = Trees.empty(6, 2, 2)
     frequency = torch.ones(4, 3) / 3
     for wrong, match in (
         (trees._replace(feature=torch.full((6, 2, 3), 5.0)), "does not exist; expected 1 to 4"),
         (trees._replace(feature=torch.full((6, 2, 3), 0.5)), "does not exist"),
         (trees._replace(value=torch.full((6, 2, 4), torch.nan)), "not finite"),
         (trees._replace(value=torch.zeros(6, 2, 3)), "one leaf more than nodes"),
-        (Trees.empty(2, 2, 2), "2 sets of 3 numbers"),
+        (Trees.empty(4, 2, 2), "2 sets of 3 numbers"),
     ):
         with pytest.raises(InputError, match=match):
-            Boosted(SCHEMA, wrong, frequency)
-    fitted_copy = Boosted(SCHEMA, trees, frequency)
-    fitted_copy.feature[0, 0, 0] = 9.0
+            Boosted(SCHEMA, Grown(wrong, NO_SCORES), frequency)
+    fitted_copy = Boosted(SCHEMA, Grown(trees, NO_SCORES), frequency)
+    fitted_copy.numbers_feature[0, 0, 0] = 9.0
     save_model(fitted_copy, tmp_path / "bad.ao")
     with pytest.raises(FormatError, match=r"describes no trees .*does not exist"):
         load_model(tmp_path / "bad.ao")
 
 
 def test_trees_of_another_version_are_refused_with_what_to_do(tmp_path):
-    model = Boosted(SCHEMA, Trees.empty(3, 2, 2), torch.ones(4, 3) / 3)
+    model = Boosted(SCHEMA, Grown(Trees.empty(6, 2, 2), NO_SCORES), torch.ones(4, 3) / 3)
     model.scale.data = model.scale.data[..., :4]
     save_model(model, tmp_path / "old.ao")
     with pytest.raises(FormatError, match=r"old.ao .*'scale'.*of another version of anyorder: fit the model again"):

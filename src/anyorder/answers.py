@@ -14,6 +14,7 @@ from .arguments import check_share
 from .data.columns import CategoryColumn, Column, NumberColumn
 from .data.table import encode_value
 from .errors import InputError
+from .evidence import Matches
 from .heads import DiscreteLaw, Law
 
 
@@ -43,6 +44,7 @@ class Answer:
 
     law: Law
     weight: Float[Tensor, " laws"]
+    matches: Matches | None
     column: Column
 
     @property

@@ -5,18 +5,20 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from .boosting import Boosted
 from .conditionals import Conditionals, Laws, Some, Temperatures, sharpened
 from .errors import InputError
-from .heads import Law, mixed
+from .heads import LatticeLaw, Law, mixed
 from .memory import Memory, Recalled
 from .model import AnyOrderModel
+from .recurring import MOST_BINS, Recurring
 from .schema import Mask, Values
 
 Member = AnyOrderModel | Memory | Boosted  # what may be blended
+FEW = 3  # at most so many known variables are a few
 FARTHEST = 50.0  # a remembered row beyond this distance is as good as none
 
 
@@ -25,6 +27,7 @@ class Circumstances(NamedTuple):
 
     variable: Int[Tensor, "*cells"]
     known: Float[Tensor, "*cells"]  # the share of the variables that is known
+    few: Float[Tensor, "*cells"]  # 1 / (1 + the number of known variables)
     nearest: Float[Tensor, "*cells"]  # how far the nearest row of the memory is; 0 without a memory
 
 
@@ -33,15 +36,22 @@ class Blend(nn.Module):
     r"""The models' laws mixed, with weights that depend on the variable, on how much is known and on how near the memory comes.
 
     .. math:: p(x_i \mid x_G) = \sum_m \pi_{mi} \, p_m(x_i \mid x_G), \quad
-        \pi_{mi} \propto \exp\left(a_{mi} + b_{mi} \, |G| / D + c_{mi} \log(1 + d_i(x_G)) + e_{mi} [|G| \ge D - 1] \right)
+        \pi_{mi} \propto \exp\left(a_{mi} + b_{mi} \frac{|G|}{D} + \frac{c_{mi}}{1 + |G|} + d_{mi} \log(1 + d_i(x_G))
+        + e_{mi} [|G| \ge D - 1] \right)
 
     with d the distance of the nearest remembered row, if a memory is among the models: where a row like this one was seen
-    before it knows best, and far from all of them it does not. `context` is the memory's: which of its own rows a row is.
+    before it knows best, and far from all of them it does not. A model has no weight, and is not asked, where fewer variables
+    are known than it needs to be better than the marginal (`least`).
 
-    A mixture of laws that are right in width is too wide: all models' laws of a number are sharpened by its `temperature` first.
+    A mixture of laws that are right in width is too wide: where more than a few variables are known, all models' laws of a
+    number are sharpened by its `temperature` first. Values that were seen often have a share of their own (`recurring`).
+
+    `context` says of training rows which they are: their places in the memory and among all training rows (-1: in none).
     """
 
     temperature: Tensor
+    least: Tensor
+    share: Tensor
 
     def __init__(self, models: Sequence[Member]) -> None:
         super().__init__()
@@ -50,19 +60,31 @@ class Blend(nn.Module):
         self.models = nn.ModuleList(models)
         self.schema = models[0].schema
         self._check_grouping()
-        self.weight = nn.Parameter(torch.zeros(len(models), len(self.schema), 4))
-        self.register_buffer("temperature", torch.ones(len(self.schema)))
+        width = len(self.schema)
+        self.weight = nn.Parameter(torch.zeros(len(models), width, 5))
+        self.register_buffer("temperature", torch.ones(width))
+        self.register_buffer("least", torch.zeros(len(models), width))  # how many variables must be known
+        self.register_buffer("share", torch.zeros(width, MOST_BINS))  # of values that were seen, in every bin of a number
+        self.recurring: Recurring | None = None
 
     @property
     def dtype(self) -> torch.dtype:
         return self.weight.dtype
 
+    def remember(self, recurring: Recurring) -> None:
+        """Give the values that were seen their share."""
+        recurring.use(self.share)
+        self.recurring = recurring
+
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
-        if context is not None and not any(isinstance(model, Memory) for model in self.members()):
-            raise InputError("`context` numbers the rows of a memory, and there is none in this blend. Leave it out.")
-        every = [model(x, given, context if isinstance(model, Memory) else None).parts for model in self.members()]
-        known = given.sum(-1) / len(self.schema)
-        return Conditionals([Mixed(parts[0].index, self, parts, known) for parts in zip(*every, strict=True)])
+        if context is not None and context.shape[1] != 2:
+            raise InputError(
+                f"The context of a blend has {context.shape[1]} column(s); expected 2, places in its memory and among all rows."
+            )
+        place = None if context is None else context[:, :1]
+        every = [model(x, given, place if isinstance(model, Memory) else None).parts for model in self.members()]
+        known, own = given.sum(-1), None if context is None else context[:, 1]
+        return Conditionals([Mixed(parts[0].index, self, parts, known, own) for parts in zip(*every, strict=True)])
 
     def _check_grouping(self) -> None:
         """All models must keep the same variables together: laws are mixed part by part."""
@@ -77,23 +99,31 @@ class Blend(nn.Module):
     def members(self) -> list[Member]:
         return [model for model in self.models if isinstance(model, Member)]
 
+    def circumstances(self, variable: Int[Tensor, "*cells"], known: Int[Tensor, "*cells"], nearest: Tensor) -> Circumstances:
+        """Of cells of which so many variables are known."""
+        return Circumstances(variable, known / len(self.schema), 1 / (1 + known.to(nearest.dtype)), nearest)
+
     def log_weight(self, at: Circumstances, weight: Tensor | None = None) -> Float[Tensor, "*cells model"]:
         """The logarithm of every model's share, from its own weights or from others that are tried."""
         weight = (self.weight if weight is None else weight)[:, at.variable].movedim(0, -2)  # (cell, model, circumstance)
         width = len(self.schema)
         all_else = (at.known * width > width - 1.5).to(weight.dtype)
         distance = at.nearest.clamp(max=FARTHEST).log1p()
-        circumstances = torch.stack([torch.ones_like(distance), at.known, distance, all_else], dim=-1)
-        return (weight @ circumstances.unsqueeze(-1)).squeeze(-1).log_softmax(-1)
+        features = torch.stack([torch.ones_like(distance), at.known, at.few, distance, all_else], dim=-1)
+        logits = (weight @ features.unsqueeze(-1)).squeeze(-1)
+        return logits.masked_fill(~self.counts(at.variable, 1 / at.few - 1), -torch.inf).log_softmax(-1)
 
+    def counts(self, variable: Int[Tensor, "*cells"], known: Tensor) -> Bool[Tensor, "*cells model"]:
+        """Which models have a weight when so many variables are known."""
+        return known.unsqueeze(-1) > self.least[:, variable].movedim(0, -1) - 0.5
 
-Trained = Member | Blend  # what a file may hold
-WORDS: dict[type, str] = {AnyOrderModel: "network", Memory: "memory", Boosted: "boosted trees"}
+    def temperatures(self, variable: Int[Tensor, "*cells"], known: Int[Tensor, "*cells"]) -> Float[Tensor, "*cells"]:
+        """1 where only a few variables are known."""
+        return torch.where(known <= self.few, 1.0, self.temperature[variable])
 
-
-def members_of(model: Trained) -> list[Member]:
-    """The models that make up this one."""
-    return model.members() if isinstance(model, Blend) else [model]
+    @property
+    def few(self) -> int:
+        return min(FEW, len(self.schema) // 4)
 
 
 @final
@@ -103,37 +133,55 @@ class Mixed(Laws):
 
     blend: Blend
     parts: tuple[Laws, ...]
-    known: Float[Tensor, " batch"]
+    known: Int[Tensor, " batch"]  # how many variables
+    own: Int[Tensor, " batch"] | None  # which training row it is
 
     def at(self, cells: Some) -> Law:
         laws, circumstances = self.each_at(cells)
-        return mixed(laws, self.blend.log_weight(circumstances))
+        return mixed(laws, self.log_weight(circumstances))
 
     def masses(
         self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None = None
     ) -> Float[Tensor, "batch place bin"]:
         assert temperature is None, "a blend has temperatures of its own"
+        if self.blend.recurring is not None or (self.known <= self.blend.few).any():  # laws differ from row to row
+            return super().masses(places, edges)
         temperature = self.blend.temperature[self.index[places]]
         known = self.known[:, None].expand(-1, len(places))
-        masses, nearest = list[Tensor](), torch.zeros_like(known)
-        for part in self.parts:
+        variable = self.index[places].expand(len(known), -1)
+        masses, nearest = list[Tensor](), torch.zeros(known.shape)
+        for part in self._asked(variable, known):
             if isinstance(part, Recalled):
                 mass, nearest = part.masses_with_distance(places, edges, temperature)
             else:
                 mass = part.masses(places, edges, temperature)
             masses.append(mass)
-        at = Circumstances(self.index[places].expand(len(known), -1), known, nearest)
-        return (torch.stack(masses, dim=-1) * self.blend.log_weight(at).exp().unsqueeze(2)).sum(-1)
+        at = self.blend.circumstances(variable, known, nearest)
+        return (torch.stack(masses, dim=-1) * self.log_weight(at).exp().unsqueeze(2)).sum(-1)
 
     def each_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
-        """The laws by each model, and what their weights depend on."""
+        """The laws by each model that is asked, and what their weights depend on."""
         row, variable = self.cells_at(cells, len(self.known))
-        known = self.known[row]
-        laws, nearest = list[Law](), torch.zeros_like(known)
-        for part in self.parts:
+        known, own = self.known[row], None if self.own is None else self.own[row]
+        laws, nearest = list[Law](), torch.zeros(known.shape)
+        for part in self._asked(variable, known):
             if isinstance(part, Recalled):
                 law, nearest = part.with_distance(cells)
             else:
                 law = part.at(cells)
-            laws.append(sharpened(law, self.blend.temperature[variable]))
-        return laws, Circumstances(variable, known, nearest)
+            law = sharpened(law, self.blend.temperatures(variable, known))
+            if self.blend.recurring is not None and isinstance(law, LatticeLaw) and not isinstance(part, Recalled):
+                law = self.blend.recurring.law(law, variable, own)  # a memory copies values by itself
+            laws.append(law)
+        return laws, self.blend.circumstances(variable, known, nearest)
+
+    def _asked(self, variable: Int[Tensor, "*cells"], known: Int[Tensor, "*cells"]) -> list[Laws]:
+        """The parts of those models that have a weight in one of these cells."""
+        return [part for part, asked in zip(self.parts, self._some(variable, known), strict=True) if asked]
+
+    def _some(self, variable: Int[Tensor, "*cells"], known: Tensor) -> list[bool]:
+        return self.blend.counts(variable, known).flatten(0, -2).any(0).tolist() if known.numel() else [True] * len(self.parts)
+
+    def log_weight(self, at: Circumstances) -> Float[Tensor, "*cells model"]:
+        """Of the models that were asked."""
+        return self.blend.log_weight(at)[..., torch.tensor(self._some(at.variable, 1 / at.few - 1))]

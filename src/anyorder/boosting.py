@@ -1,4 +1,4 @@
-"""A model without a network: for every number boosted trees on what is known, and a law around what they guess."""
+"""A model without a network: boosted trees on what is known; laws around what they guess of numbers, scores of codes."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, final
@@ -10,12 +10,13 @@ from torch import Tensor, nn
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import CategoricalLaw, LatticeLaw, Law, RecordedLaw, bound
-from .memory import alike
+from .memory import UNSEEN, alike
 from .schema import Mask, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
 
 LEAST_SCALE = 1e-4
 SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
 NEAREST, FARTHEST = 0.02, 20.0  # to a bound, between which its distance matters
+MOST_LEVELS = 32  # of a code that has trees
 PLACES_AT_ONCE = 2**19  # of (cell, tree) pairs on their way down: 4 MB
 
 
@@ -23,7 +24,7 @@ class Trees(NamedTuple):
     """So many trees in every set, all of one depth: node k has the children 2k + 1 and 2k + 2, and leaves follow nodes.
 
     Every number has two sets of trees, one for rows with gaps and one for rows of which all else is known: first those for
-    gaps of all numbers, then those for whole rows.
+    gaps of all numbers, then those for whole rows. A code has a set for the score of every level; of two levels, for the second.
 
     A node looks at a variable, and goes left if its value is not above the threshold. If the value is not known, the sign
     decides: variable v is written v + 1 where a gap goes left, and -(v + 1) where it goes right.
@@ -35,16 +36,54 @@ class Trees(NamedTuple):
     base: Float[Tensor, " set"]  # to which the leaves are added
 
     @classmethod
-    def empty(cls, numbers: int, trees: int, depth: int) -> "Trees":
+    def empty(cls, sets: int, trees: int, depth: int) -> "Trees":
         """Trees that guess 0: all goes left."""
-        nodes, sets = 2**depth - 1, 2 * numbers
+        nodes = 2**depth - 1
         shape = (sets, trees, nodes)
         nowhere = torch.full(shape, torch.finfo(torch.float32).max)
         return cls(torch.ones(shape), nowhere, torch.zeros(sets, trees, nodes + 1), torch.zeros(sets))
 
-    def of(self, place: int) -> "Trees":
-        """One set, as views."""
+    def of(self, place: int | slice) -> "Trees":
+        """One set, or some, as views."""
         return Trees(*(tensor[place] for tensor in self))
+
+    def sums(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """The sum of a set of trees; what is not known is NaN."""
+        trees = max(1, self.value.shape[1])
+        parts = [self._sums(seen[c], which[c]) for c in torch.arange(len(which)).split(max(1, PLACES_AT_ONCE // trees))]
+        return torch.cat(parts) if parts else seen.new_zeros(0)
+
+    def _sums(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
+        """All trees of all cells go down together, a level at a time."""
+        _, trees, nodes = self.feature.shape
+        tree = which[:, None] * trees + torch.arange(trees, device=which.device)
+        node = torch.zeros_like(tree)
+        feature, threshold = self.feature.flatten(), self.threshold.flatten()
+        for _ in range((nodes + 1).bit_length() - 1):
+            here = tree * nodes + node
+            signed = feature[here]
+            value = seen.gather(1, signed.abs().long() - 1)
+            left = torch.where(value.isnan(), signed > 0, value <= threshold[here])
+            node = 2 * node + 2 - left.long()
+        leaf = tree * (nodes + 1) + node - nodes
+        return self.base[which] + self.value.flatten()[leaf].sum(-1)
+
+
+class Grown(NamedTuple):
+    """The trees of all numbers, and those of all codes."""
+
+    numbers: Trees
+    codes: Trees
+
+
+def score_sets(schema: Schema) -> list[range]:
+    """Which sets of trees give the scores of every variable's levels; none for numbers, nor for codes with many levels."""
+    out, start = [], 0
+    for variable in schema:
+        levels = levels_of(variable.domain)
+        count = 1 if levels == 2 else levels if levels <= MOST_LEVELS else 0
+        out.append(range(start, start := start + count))
+    return out
 
 
 @final
@@ -56,38 +95,41 @@ class Boosted(nn.Module):
 
     integrated over what a value was rounded from, with h the number of other variables that are hidden and r the distance of
     the guess from the nearer bound of its variable; the share of each depends on the same. Where h is 0, trees and widths are
-    others, made for that question alone, if they can be trusted. Codes have their marginal law: in a blend, other models know
-    them better.
+    others, made for that question alone, if they can be trusted. Codes have the softmax of their levels' scores, made
+    less sure, and a thousandth of the marginal; with many levels, the marginal.
     """
 
-    feature: Tensor
-    threshold: Tensor
-    value: Tensor
-    base: Tensor
     frequency: Tensor
+    sureness: Tensor
     spacing: Tensor
     bounds: Tensor
     place: Tensor
     trusted: Tensor
 
-    def __init__(self, schema: Schema, trees: Trees, frequency: Float[Tensor, "variable level"]) -> None:
+    def __init__(self, schema: Schema, grown: Grown, frequency: Float[Tensor, "variable level"]) -> None:
         super().__init__()
-        check_trees(schema, trees)
+        check_trees(schema, grown)
         self.schema = schema
         self.groups = [torch.tensor(group) for group in alike(schema)]
-        self.depth = trees.value.shape[-1].bit_length() - 1
-        for name, tensor in trees._asdict().items():
-            self.register_buffer(name, tensor)
+        self.scores = score_sets(schema)
+        for kind, trees in grown._asdict().items():
+            for name, tensor in trees._asdict().items():
+                self.register_buffer(f"{kind}_{name}", tensor)
         self.register_buffer("frequency", frequency)
+        self.register_buffer("sureness", torch.ones(len(schema)))  # times which the scores of a code's levels are taken
         self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
         self.register_buffer("bounds", torch.tensor([bounds_of(variable.domain) for variable in schema]), persistent=False)
         place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
         self.register_buffer("place", place, persistent=False)  # of a number among the numbers
-        count = len(trees.base)
+        count = len(grown.numbers.base)
         self.register_buffer("trusted", torch.ones(count // 2))  # 1 where the trees for whole rows are used, 0 where not
         self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 5))
         self.scale.data[..., 0] = torch.tensor(SCALES).log()
         self.share = nn.Parameter(torch.zeros(count, len(SCALES), 5))
+
+    @property
+    def trees(self) -> Grown:
+        return Grown(*(Trees(*(self.get_buffer(f"{kind}_{name}") for name in Trees._fields)) for kind in Grown._fields))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -97,12 +139,13 @@ class Boosted(nn.Module):
         seen = torch.where(given, x, torch.nan).to(self.dtype)  # hidden values cannot leak
         return Conditionals([Guessed(group.to(x.device), self, seen) for group in self.groups])
 
-    def plant(self, trees: Trees) -> None:
+    def plant(self, grown: Grown) -> None:
         """Other trees, grown from more rows; the laws around their guesses stay."""
-        check_trees(self.schema, trees)
-        for name, tensor in trees._asdict().items():
-            self.get_buffer(name).copy_(tensor)
-        self.trusted *= trees.value[len(self.trusted) :].flatten(1).any(-1)  # of these rows too few may have been whole
+        check_trees(self.schema, grown)
+        for mine, other in zip(self.trees, grown, strict=True):
+            for old, new in zip(mine, other, strict=True):
+                old.copy_(new)
+        self.trusted *= grown.numbers.value[len(self.trusted) :].flatten(1).any(-1)  # of these rows too few may have been whole
 
     def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> LatticeLaw:
         """Of one number in every row; what is not known is NaN, and the target itself is never looked at."""
@@ -113,34 +156,33 @@ class Boosted(nn.Module):
     def set_of(self, target: Int[Tensor, " cell"], hidden: Int[Tensor, " cell"]) -> Int[Tensor, " cell"]:
         """Which trees guess a number when so many of the other variables are hidden."""
         number = self.place[target]
-        return number + len(self.base) // 2 * ((hidden == 0) & (self.trusted[number] == 1))
+        return number + len(self.trusted) * ((hidden == 0) & (self.trusted[number] == 1))
 
     @torch.no_grad()
     def guess(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
         """The sum of a set of trees."""
-        trees = self.value.shape[1]
-        parts = [self._sum(seen[c], which[c]) for c in torch.arange(len(which)).split(max(1, PLACES_AT_ONCE // trees))]
-        return torch.cat(parts) if parts else seen.new_zeros(0)
+        return self.trees.numbers.sums(seen, which)
+
+    @torch.no_grad()
+    def level_scores(self, seen: Float[Tensor, "cell variable"], target: int) -> Float[Tensor, "cell level"]:
+        """Of a code; its own value is never looked at, since no tree of its own does."""
+        sets = self.scores[target]
+        which = torch.tensor(list(sets)).repeat_interleave(len(seen))
+        found = self.trees.codes.sums(seen.repeat(len(sets), 1), which).unflatten(0, (len(sets), -1)).T
+        return torch.cat([torch.zeros_like(found), found], dim=-1) if len(sets) == 1 else found
+
+    def code_law(self, seen: Float[Tensor, "cell variable"], target: int) -> CategoricalLaw:
+        """Of one code in every row."""
+        usual = self.frequency[target, : levels_of(self.schema.variables[target].domain)]
+        if not self.scores[target]:
+            return CategoricalLaw(usual.log().expand(len(seen), -1))
+        sure = (self.sureness[target] * self.level_scores(seen, target)).softmax(-1)
+        return CategoricalLaw(((1 - UNSEEN) * sure + UNSEEN * usual).log())
 
     def within(self, guess: Float[Tensor, " cell"], target: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
         """Trees do not know that a number ends somewhere: the nearest guess that does."""
         low, high = self.bounds[target].unbind(-1)
         return guess.maximum(low).minimum(high)
-
-    def _sum(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
-        """All trees of all cells go down together, a level at a time."""
-        _, trees, nodes = self.feature.shape
-        tree = which[:, None] * trees + torch.arange(trees, device=which.device)
-        node = torch.zeros_like(tree)
-        feature, threshold = self.feature.flatten(), self.threshold.flatten()
-        for _ in range(self.depth):
-            here = tree * nodes + node
-            signed = feature[here]
-            value = seen.gather(1, signed.abs().long() - 1)
-            left = torch.where(value.isnan(), signed > 0, value <= threshold[here])
-            node = 2 * node + 2 - left.long()
-        leaf = tree * (nodes + 1) + node - nodes
-        return self.base[which] + self.value.flatten()[leaf].sum(-1)
 
     def around(
         self,
@@ -173,27 +215,36 @@ class Guessed(Laws):
     def at(self, cells: Some) -> Law:
         row, variable = self.cells_at(cells, len(self.seen))
         domain = self.model.schema.variables[int(self.index[0])].domain
-        if not isinstance(domain, Recorded):
-            return CategoricalLaw(self.model.frequency[variable][..., : levels_of(domain)].log())
-        flat = variable.flatten()
-        law = self.model.law(self.seen[row.flatten()], flat)
+        flat, seen = variable.flatten(), self.seen[row.flatten()]
+        if isinstance(domain, Recorded):
+            law: Law = self.model.law(seen, flat)
+        else:
+            table = seen.new_empty(len(flat), levels_of(domain))
+            for target in flat.unique().tolist():
+                table[flat == target] = self.model.code_law(seen[flat == target], target).logits
+            law = CategoricalLaw(table)
         return law.each(lambda t: t.unflatten(0, variable.shape) if variable.ndim else t.squeeze(0))
 
 
-def check_trees(schema: Schema, trees: Trees) -> None:
+def check_trees(schema: Schema, grown: Grown) -> None:
     """Trees from a file may be anything; what passes can be walked down."""
     numbers = sum(isinstance(variable.domain, Recorded) for variable in schema)
-    _, count, nodes = trees.feature.shape
-    sets = 2 * numbers
-    shapes = [(sets, count, nodes), (sets, count, nodes), (sets, count, nodes + 1), (sets,)]
-    found = [tuple(tensor.shape) for tensor in trees]
-    if not numbers or found != shapes or nodes & (nodes + 1):
-        raise InputError(
-            f"The trees have the shapes {found}; expected (set, tree, node) twice, one leaf more than nodes, a power of 2, "
-            f"and a base for each of 2 sets of {numbers} numbers."
-        )
-    looked_at = trees.feature.abs()
-    if not ((looked_at == looked_at.round()) & (looked_at >= 1) & (looked_at <= len(schema))).all():
-        raise InputError(f"A tree looks at a variable that does not exist; expected 1 to {len(schema)}, or their negatives.")
-    if not all(tensor.isfinite().all() for tensor in trees):
-        raise InputError("The trees hold numbers that are not finite. Scale the values before the trees are grown.")
+    for trees, sets, of in zip(
+        grown,
+        (2 * numbers, score_sets(schema)[-1].stop),
+        (f"each of 2 sets of {numbers} numbers", "the score of every level"),
+        strict=True,
+    ):
+        _, count, nodes = trees.feature.shape
+        shapes = [(sets, count, nodes), (sets, count, nodes), (sets, count, nodes + 1), (sets,)]
+        found = [tuple(tensor.shape) for tensor in trees]
+        if found != shapes or nodes & (nodes + 1):
+            raise InputError(
+                f"The trees have the shapes {found}; expected (set, tree, node) twice, one leaf more than nodes, a power of 2, "
+                f"and a base for {of}."
+            )
+        looked_at = trees.feature.abs()
+        if not ((looked_at == looked_at.round()) & (looked_at >= 1) & (looked_at <= len(schema))).all():
+            raise InputError(f"A tree looks at a variable that does not exist; expected 1 to {len(schema)}, or their negatives.")
+        if not all(tensor.isfinite().all() for tensor in trees):
+            raise InputError("The trees hold numbers that are not finite. Scale the values before the trees are grown.")

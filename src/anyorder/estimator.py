@@ -14,13 +14,13 @@ from torch import Generator, Tensor
 
 from .answers import Anomalies, Answer, Consistency
 from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, whole_number
-from .blend import WORDS, Trained, members_of
 from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
+from .counts import WORDS, Counted, Trained, members_of
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.frames import as_frame, given_back
 from .errors import FormatError, InputError
-from .evidence import as_given, known_of, only_values, read_evidence, rows_within, weighted_rows
+from .evidence import as_given, known_of, law_given, only_values, read_evidence, rows_within
 from .heads import DiscreteLaw
 from .images import ImageModel, ImageVerbs, fit_image_array
 from .inference import (
@@ -37,7 +37,7 @@ from .inference import (
 from .measuring import MeasuringVerbs
 from .memory import Memory
 from .shipped import model_file
-from .subsets import CanonicalOrder, Question
+from .subsets import CanonicalOrder, MixtureOfOrders, Question
 from .tables import fit_table
 from .training import Check, load_model_and_more, save_model
 from .training.fit import choose_device
@@ -130,13 +130,14 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def keeps_rows_(self) -> int:
         """How many training rows the model holds, and its file will hold."""
         check_is_fitted(self)
-        return sum(len(member.rows) for member in members_of(self.model_) if isinstance(member, Memory))
+        kept = [len(member.rows) for member in members_of(self.model_) if isinstance(member, Memory)]
+        return max([len(self.model_.rows) if isinstance(self.model_, Counted) else 0, *kept])
 
     @property
     def parts_(self) -> list[str]:
         """What kinds of model it is made of."""
         check_is_fitted(self)
-        return [WORDS[type(member)] for member in members_of(self.model_)]
+        return [WORDS[type(member)] for member in members_of(self.model_)] + ["counts"] * isinstance(self.model_, Counted)
 
     def score_samples(self, X: Frame, target: Any = None, given: Iterable[Any] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.
@@ -162,7 +163,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
         draws = whole_number("draws", draws, 1)
         x, present = self._encode(X)
-        filled = drawn_together(self.model_, x, present, draws, self._rng())
+        filled = drawn_together(self.model_, x, present, draws, self._rng(), MixtureOfOrders(self._orders()))
         return [self.encoder_.fill(X, one, ~present) for one in filled]
 
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
@@ -195,7 +196,8 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self._check(steps=steps, label=label)
         n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
         x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
-        drawn = sample(self.model_, x, Question(known, ~known), rng, temperature=temperature)
+        orders = MixtureOfOrders(self._orders())  # the same as those that are scored
+        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, temperature=temperature)
         return self.encoder_.frame(drawn, self.like_, exactly=as_given(self.encoder_, values))
 
     def conditional(self, row: Row, target: Label) -> Answer:
@@ -203,9 +205,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self._check()
         place = self.schema_.index(target)
         evidence = read_evidence(self.encoder_, known_of(self.encoder_, by_name("row", row), str(target)))
-        x, known, weight = weighted_rows(self.model_, evidence, self._rng())
-        with torch.no_grad():
-            return Answer(self.model_(x, known).law(place), weight, self.encoder_.columns[place])
+        return Answer(*law_given(self.model_, evidence, place, self._rng()), self.encoder_.columns[place])
 
     def predict(self, X: Frame, target: Label | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.

@@ -7,16 +7,22 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
+from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
+from .counts import SMALLEST, Counted, posterior
 from .data import Between, OneOf, TableEncoder
 from .data.columns import NumberColumn
 from .data.table import encode_value
 from .errors import InputError
+from .heads import Law
 from .inference import Allowed, Interval, Members, within
 from .model import Model
+from .row_index import FEWEST
+from .schema import spacing_of
 
-PARTICLES = 512  # rows in which evidence that leaves a value open is given values
+PARTICLES = 512  # rows in which evidence that leaves a value open is given values by the model
+MANY_ROWS, WITNESSES = 64, 128  # matching training rows whose values are as good as the model's, and how many of them are asked
 
 
 class Evidence(NamedTuple):
@@ -96,6 +102,73 @@ def rows_within(model: Model, evidence: Evidence, n: int, rng: Generator) -> tup
         )
     chosen = particles.x if len(evidence.open) == 1 else particles.resampled(n, rng)
     return chosen, particles.given[:n]
+
+
+class Matches(NamedTuple):
+    """What training rows that match the evidence hold in the place of what is asked for."""
+
+    values: Float[Tensor, " row"]  # in model space, without gaps
+    exactly: bool  # whether numbers match only if they are the same, or already in the same bin
+
+
+class Grounded(NamedTuple):
+    """The law of one cell: one, or several that count as much as their weights say; and the training rows that it rests on."""
+
+    law: Law
+    weight: Float[Tensor, " laws"]
+    matches: Matches | None  # None if no rows were kept
+
+
+@torch.no_grad()
+def law_given(model: Model, evidence: Evidence, place: int, rng: Generator) -> Grounded:
+    """The law of one variable given the evidence, and the training rows that match it."""
+    if not isinstance(model, Counted):
+        x, known, weight = weighted_rows(model, evidence, rng)
+        return Grounded(model(x, known).law(place), weight, None)
+    same, alike = (rows_like(model, evidence, place, exactly) for exactly in (True, False))
+    exactly = len(same) >= FEWEST or len(same) == len(alike)
+    matches = Matches(model.rows[same if exactly else alike, place], exactly)
+    if not evidence.open:
+        return Grounded(model(evidence.x, evidence.known).law(place), torch.ones(1), matches)
+    return Grounded(*law_of_open(model, evidence, place, alike, rng), matches)
+
+
+def rows_like(model: Counted, evidence: Evidence, place: int, exactly: bool) -> Int[Tensor, " row"]:
+    """The training rows that match the evidence and hold what is asked for."""
+    spacing = [spacing_of(variable.domain) for variable in model.schema]
+    allowed = {i: rule.holds(model.rows[:, i], spacing[i]) for i, rule in evidence.open.items()}
+    rows = model.matching(evidence.x, evidence.known, allowed, exactly)
+    return rows[model.held[rows, place].bool()]
+
+
+def law_of_open(
+    model: Counted, evidence: Evidence, place: int, alike: Int[Tensor, " row"], rng: Generator
+) -> tuple[Law, Float[Tensor, " laws"]]:
+    """The law of a variable where some of the evidence is open, as a mixture over rows in which it has values.
+
+    Those are the values of training rows that match, if there are many, else values that the model draws. What it says to them
+    on average is then corrected by the counts among all rows that match, as in `Counted`.
+    """
+    if len(alike) < MANY_ROWS:
+        x, known, weight = weighted_rows(model.model, evidence, rng)
+        theirs = x
+    else:
+        some = alike[torch.linspace(0, len(alike) - 1, min(len(alike), WITNESSES)).round().long()]
+        is_open = torch.zeros(len(model.schema), dtype=torch.bool)
+        is_open[list(evidence.open)] = True
+        x, known = torch.where(is_open, model.rows[some], evidence.x), (is_open | evidence.known).expand(len(some), -1)
+        weight = torch.full((len(some),), 1 / len(some))
+        theirs = torch.where(known, model.rows[some], x)  # known numbers are only near to those of matching rows
+    law = model.model(x, known).law(place)
+    if len(alike) < FEWEST:
+        return law, weight
+    mass = model.bin_masses(law, place)
+    other = (theirs != x).logical_and(known).any()
+    expected = weight @ (model.bin_masses(model.model(theirs, known).law(place), place) if other else mass)
+    expected = expected.clamp(min=SMALLEST)[None]
+    ratio = (posterior(model.count(alike, place), expected, model.worth[place]) / expected).expand(len(mass), -1)
+    weight = weight * (mass * ratio).sum(-1)
+    return model.reweighted(law, ratio, place), weight / weight.sum()
 
 
 def weighted_rows(model: Model, evidence: Evidence, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:

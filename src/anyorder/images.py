@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
 from .arguments import RandomState, is_whole, seed_of, whole_number
-from .blend import Trained
+from .counts import Trained
 from .data import ImageEncoder
 from .errors import FormatError, InputError
 from .heads import ColourMixture, LogisticMixture, default_head

@@ -6,21 +6,25 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from .blend import FARTHEST, Blend, Circumstances, Member, Trained, members_of
+from .blend import FEW, Blend, Member
 from .boosting import Boosted
+from .counts import Counted, Trained, estimate_worth
 from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
 from .model import build_model
+from .recurring import Recurring
 from .schema import Mask, Recorded, Schema, Values
-from .training import Check, Recipe, ardm, blending, boosting, fit, fit_temperature, fit_weights
+from .training import Check, Recipe, ardm, blending, boosting, fit, fit_share, fit_temperature, fit_weights
 from .training.background import Background
+from .training.blending import some_of
 from .training.boosting import TREES, KeptBack, fit_boosted, start_growing
 from .training.fit import Fitted, M, limited_threads, split
 
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
+ENOUGH_ROWS = 20_000  # of which trees are grown once, without the rows kept back
 LEAST_TREES = 5  # however little the effort
 ENOUGH = 20  # below a twentieth of the usual effort, weights and widths are learned in fewer steps too
-WORTH_IT = 0.02  # a model with less weight than this everywhere is left out of the blend
+PAYS, PAYS_LITTLE = 0.01, 0.0003  # nats a cell that a model must save: the memory of a large table, which is slow, and others
 
 
 class TableModel(NamedTuple):
@@ -50,35 +54,57 @@ def fit_table(
     if len(rows) < FEW_ROWS:
         return TableModel(network, to_the_end(fit(network, x, present, recipe, progress=progress)).history)
     (trained, held), kept = split(present, recipe), remembered(rows, seed)
+    place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     with limited_threads(1), Background() as beside:
         count = max(LEAST_TREES, round(TREES * min(1.0, effort)))
         memory = beside.start(fit_memory, schema, x[kept], present[kept], effort, seed, device, beside) if keep_rows else None
         early = start_growing(beside, schema, x[trained], present[trained], rng, count)
-        late = start_growing(beside, schema, x[rows], present[rows], rng, count)
+        enough = len(rows) > ENOUGH_ROWS  # a tenth more rows would not change the trees
+        late = early if enough else start_growing(beside, schema, x[rows], present[rows], rng, count)
         history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
         models = list[Member]([network])
         if memory is not None:
             models.append(memory.result())
-        if early.jobs:
-            kept_back = KeptBack(x[held], present[held], ardm())
-            widths = few_steps(effort, boosting.STEPS)
-            models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng, widths))
-        own = place_among(held, kept) if memory is not None else None
-        model = weighed(models, x[held], present[held], own, rng, few_steps(effort, blending.STEPS))
-        for member in members_of(model):
-            if isinstance(member, Boosted):
+        kept_back = KeptBack(x[held], present[held], ardm())
+        widths = few_steps(effort, boosting.STEPS)
+        models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng, widths))
+        seen, own = Recurring(schema, x, present), torch.stack([place[held], held], dim=-1)
+        model = weighed(models, x[held], present[held], seen, own if keep_rows else None, rng, few_steps(effort, blending.STEPS))
+        for member in model.members():
+            if isinstance(member, Boosted) and not enough:
                 member.plant(late.grown())  # from all rows
-    return TableModel(model, history)
+    return TableModel(counted(model, x, present, place, rng) if keep_rows else model, history)
 
 
-def weighed(models: list[Member], x: Values, present: Mask, own: Tensor | None, rng: torch.Generator, steps: int) -> Trained:
-    """The blend of those models that earn a weight on these rows."""
+def weighed(
+    models: list[Member], x: Values, present: Mask, seen: Recurring, own: Tensor | None, rng: torch.Generator, steps: int
+) -> Blend:
+    """The blend of those models that earn a weight on these rows; values recur if rows may be kept, told by `own`."""
     blend = Blend(models)
-    fit_weights(blend, x, present, ardm(), own, rng, steps)
-    model = worth_keeping(blend)
-    own = own if any(isinstance(member, Memory) for member in members_of(model)) else None
-    if isinstance(model, Blend) and any(isinstance(variable.domain, Recorded) for variable in model.schema):
-        fit_temperature(model, x, present, ardm(), own, rng)
+    if own is not None:
+        blend.remember(seen)
+        fit_share(blend, x, present, ardm(), own, rng)
+    slow = len(seen.rows) > MOST_ROWS
+    pays = [PAYS if slow and isinstance(model, Memory) else PAYS_LITTLE for model in models]
+    kept = fit_weights(blend, x, present, ardm(), own, rng, steps, seen, pays, needed(models) if slow else ())
+    rest = some_of(blend, kept)
+    rest.weight.data = blend.weight.data[kept]
+    if any(isinstance(variable.domain, Recorded) for variable in rest.schema):
+        fit_temperature(rest, x, present, ardm(), own, rng)
+    return rest
+
+
+def needed(models: list[Member]) -> list[int]:
+    """How many variables must be known before models of a large table are asked: with few, all rows are counted instead."""
+    half = -(-len(models[0].schema) // 2)
+    return [half if isinstance(model, Boosted) else FEW + 1 if isinstance(model, Memory) else 0 for model in models]
+
+
+def counted(blend: Blend, x: Values, present: Mask, place: Tensor, rng: torch.Generator) -> Counted:
+    """The blend corrected by counting all rows."""
+    has_memory = any(isinstance(member, Memory) for member in blend.members())
+    model = Counted(blend, x, present, place if has_memory else None)
+    estimate_worth(model, rng)
     return model
 
 
@@ -89,7 +115,7 @@ def few_steps(effort: float, steps: int) -> int:
 
 def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     """Small tables are passed many times in small batches; large ones get larger batches and more steps."""
-    steps = min(max(3 * rows // 2, 1000), 6000)
+    steps = min(max(3 * rows // 2, 1000), 4000)
     steps = max(1, round(steps * effort))
     return Recipe(
         law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
@@ -135,26 +161,6 @@ def remembered(rows: Tensor, seed: int) -> Tensor:
     if len(rows) <= MOST_ROWS:
         return rows
     return rows[torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))[:MOST_ROWS]].sort().values
-
-
-def place_among(rows: Tensor, kept: Tensor) -> Tensor:
-    """Where each row is among those kept, -1 if it is not: one column of codes."""
-    own = (rows[:, None] == kept).int()
-    return torch.where(own.any(-1), own.argmax(-1), -1)[:, None]
-
-
-def worth_keeping(blend: Blend) -> Trained:
-    """The blend, or the one model that has all the weight: a memory that does not pay costs time and keeps rows for nothing."""
-    variable, none = torch.arange(len(blend.schema)), torch.zeros(len(blend.schema))
-    corners = [Circumstances(variable, none + known, none + far) for known in (0.0, 1.0) for far in (0.0, FARTHEST)]
-    share = torch.stack([blend.log_weight(corner) for corner in corners]).exp().amax((0, 1))
-    kept = [place for place, most in enumerate(share.tolist()) if most > WORTH_IT]
-    members = [blend.members()[place] for place in kept]
-    if len(members) == 1:
-        return members[0]
-    rest = Blend(members)
-    rest.weight.data = blend.weight.data[kept]
-    return rest
 
 
 def table_heads(schema: Schema) -> list[Head]:

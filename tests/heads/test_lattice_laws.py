@@ -19,6 +19,8 @@ from anyorder.heads import (
     bound,
     mixed,
 )
+from anyorder.heads.recurring import RecurringNumber, ValueTable
+from anyorder.heads.reweighted import ReweightedNumber
 
 DOMAINS = [
     Recorded(0.25),
@@ -62,7 +64,33 @@ def bounds(domain):
     return domain.spacing * math.ceil(-1 / domain.spacing), domain.spacing * math.floor(4 / domain.spacing)
 
 
-MAKERS = [law_of, kernel_of, mixed_of, bounded_of]
+def edges_between(domain, count=4, seed=0):
+    """Some edges half a step above points of the lattice, the last of them twice."""
+    places = torch.randperm(int(12 / domain.spacing), generator=seeded(seed + 9))[:count].sort().values - int(6 / domain.spacing)
+    edges = (places.double() + 0.5) * domain.spacing
+    return torch.cat([edges, edges[-1:]])
+
+
+def reweighted_of(domain, cells=(3,), seed=0):
+    edges = edges_between(domain, min(4, int(12 / domain.spacing)), seed).expand(*cells, -1)
+    weight = torch.randn(*cells, edges.shape[-1] + 1, generator=seeded(seed), dtype=torch.float64).exp()
+    law = mixed_of(domain, cells, seed)
+    return ReweightedNumber(law.spacing, law, edges, weight)
+
+
+def recurring_of(domain, cells=(3,), seed=0, own=None):
+    """The second of two variables, about values of which some are frequent; one of them is left out."""
+    rng = seeded(seed)
+    values = ((3 * torch.randn(40, generator=rng)).exp().clamp(max=6.0) / domain.spacing).round() * domain.spacing
+    cuts = edges_between(domain, min(4, int(12 / domain.spacing)), seed).unique().float()
+    table = ValueTable.of([values[:7], values], [cuts[:1], cuts])
+    table = table.with_share(torch.rand(len(table.rows), generator=rng))
+    law = mixed_of(domain, cells, seed)
+    own = torch.full(cells, float(values[3] if own is None else own), dtype=torch.float64)
+    return RecurringNumber(law.spacing, law, torch.ones(cells, dtype=torch.float64), own, table)
+
+
+MAKERS = [law_of, kernel_of, mixed_of, bounded_of, reweighted_of, recurring_of]
 
 
 def lattice(domain, reach=120.0):
@@ -155,6 +183,43 @@ def test_a_shortfall_is_the_sum_over_what_lies_below(domain, make):
 
 
 @pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_law_of_recurring_values_is_the_law_and_shares_of_what_was_seen(domain):
+    """Against plain counting, bin by bin; the own value is left out once."""
+    points, law = lattice(domain), recurring_of(domain, (), 2)
+    table, plain = law.table, law.law.each(lambda t: t.expand(len(points), *t.shape)).log_prob(points).exp()
+    seen = (table.keys[table.first[2] :] - 3e4).tolist()  # of the second variable
+    upto, ends = table.upto.tolist()[-len(seen) :], [*table.high.tolist()[2:]]
+    wanted = plain.clone()
+    for place, (low, high) in enumerate(zip(table.low.tolist()[2:], ends, strict=True)):
+        inside = (points > low) & (points < high)
+        here = [k for k, value in enumerate(seen) if low < value < high]
+        count = {seen[k]: upto[k] - (upto[k - 1] if k - 1 in here else 0) for k in here}
+        for value in [value for value in count if abs(value - float(law.own)) < domain.spacing / 2]:
+            count[value] -= 1
+        total, share = sum(count.values()), float(table.share[2 + place])
+        if total:
+            wanted[inside] *= 1 - share
+            for value, often in count.items():
+                nearest = (points - value).abs().argmin()
+                wanted[nearest] += share * plain[inside].sum() * often / total
+    torch.testing.assert_close(
+        law.each(lambda t: t.expand(len(points), *t.shape)).log_prob(points).exp(), wanted, atol=1e-7, rtol=0
+    )
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+def test_a_reweighted_law_has_its_bins_weights_and_its_own_shape_inside_them(domain):
+    points, law = lattice(domain), reweighted_of(domain, (), 3)
+    plain = law.law.each(lambda t: t.expand(len(points), *t.shape)).log_prob(points).exp()
+    wanted = plain * law.weight[(law.edges < points[:, None]).sum(-1)]
+    mass = law.each(lambda t: t.expand(len(points), *t.shape)).log_prob(points).exp()
+    torch.testing.assert_close(mass, wanted / wanted.sum(), atol=1e-9, rtol=0)
+    assert float(law.mean()) == pytest.approx(float((mass * points).sum()), abs=domain.spacing / 2 + 1e-3)
+    even = replace(law, weight=torch.ones_like(law.weight))
+    torch.testing.assert_close(even.mean(), law.law.mean())
+
+
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
 def test_a_bounded_law_is_the_law_within_its_bounds_and_a_millionth_beyond(domain):
     """Against the law it was made from, summed point by point."""
     points = lattice(domain, 60.0)
@@ -234,7 +299,18 @@ def test_laws_that_cannot_be_mixed_are_named():
 
 def test_every_lattice_law_is_in_the_tests():
     found = {type(make(DOMAINS[0])) for make in MAKERS}
-    assert found == set(LatticeLaw.__subclasses__()) == {RecordedLaw, KernelLaw, MixedNumber, BoundedNumber}
+    assert (
+        found
+        == set(LatticeLaw.__subclasses__())
+        == {
+            RecordedLaw,
+            KernelLaw,
+            MixedNumber,
+            BoundedNumber,
+            ReweightedNumber,
+            RecurringNumber,
+        }
+    )
 
 
 def test_an_atom_adds_its_own_weight():

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
 from ..errors import InputError
@@ -29,6 +29,10 @@ class Allowed(ABC):
     def draw(self, law: Law, rng: Generator) -> Cells:
         """A value from the law restricted to what is allowed."""
 
+    @abstractmethod
+    def holds(self, values: Float[Tensor, " row"], spacing: float) -> Bool[Tensor, " row"]:
+        """Which of these values are allowed; values lie so far apart."""
+
 
 @final
 @dataclass(frozen=True)
@@ -46,6 +50,9 @@ class Interval(Allowed):
         below, upto = self._bounds(law)
         u = torch.rand(below.shape, generator=rng, device=rng.device, dtype=torch.float64).to(below.device)
         return law.quantile(below + (upto - below) * u).clamp(self.low, self.high)
+
+    def holds(self, values: Float[Tensor, " row"], spacing: float) -> Bool[Tensor, " row"]:
+        return (values > self.low - spacing / 2) & (values < self.high + spacing / 2)
 
     def _bounds(self, law: Law) -> tuple[Cells, Cells]:
         """P(X < low) and P(X <= high), in double precision where the law can."""
@@ -70,6 +77,9 @@ class Members(Allowed):
     def draw(self, law: Law, rng: Generator) -> Cells:
         masses = self._log_masses(law)
         return masses.new_tensor(self.values)[draw_code(masses, rng)]
+
+    def holds(self, values: Float[Tensor, " row"], spacing: float) -> Bool[Tensor, " row"]:
+        return ((values[:, None] - values.new_tensor(self.values)).abs() < spacing / 2).any(-1)
 
     def _log_masses(self, law: Law) -> Float[Tensor, "*cells members"]:
         like = law.mean()

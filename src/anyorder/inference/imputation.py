@@ -8,7 +8,7 @@ from torch import Generator, Tensor
 
 from ..model import Model
 from ..schema import Mask, Values
-from ..subsets import Question
+from ..subsets import Order, Question, RandomOrder
 from .sampling import sample
 
 ROWS_PER_CALL = 512
@@ -23,12 +23,14 @@ def best_guess(model: Model, x: Values, known: Mask) -> Values:
     return out
 
 
-def drawn_together(model: Model, x: Values, known: Mask, draws: int, rng: Generator) -> Float[Tensor, "draw batch variable"]:
+def drawn_together(
+    model: Model, x: Values, known: Mask, draws: int, rng: Generator, order: Order = RandomOrder()
+) -> Float[Tensor, "draw batch variable"]:
     """x several times, the gaps of a row drawn together given what is known of it."""
     filled = x.repeat(draws, 1, 1)
     for rows in _rows_with_gaps(known, ROWS_PER_CALL // draws):
         given = known[rows].repeat(draws, 1)
-        drawn = sample(model, x[rows].repeat(draws, 1), Question(given, ~given), rng)
+        drawn = sample(model, x[rows].repeat(draws, 1), Question(given, ~given), rng, order=order)
         filled[:, rows] = drawn.unflatten(0, (draws, len(rows)))
     return filled
 

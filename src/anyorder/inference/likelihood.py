@@ -171,8 +171,8 @@ def leave_one_out(model: Model, x: Values, present: Mask) -> Values:
 
 
 def _calls(bounds: Int[Tensor, "batch step"], orders: Sequence[int], size: int) -> Iterator[tuple[int, Tensor, Tensor]]:
-    """Which (order, rows, steps) go into which network call."""
-    rows, steps = (bounds.diff(dim=-1) > 0).nonzero(as_tuple=True)
+    """Which (order, rows, steps) go into which network call: the same step of many rows, which often asks for one variable."""
+    steps, rows = (bounds.diff(dim=-1) > 0).T.nonzero(as_tuple=True)
     for k in orders:
         yield from ((k, r, s) for r, s in zip(rows.split(size), steps.split(size), strict=True) if len(r))
 

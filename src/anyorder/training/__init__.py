@@ -1,6 +1,6 @@
 """Which edges to practise, and how: training laws, the loss, the loop and the files."""
 
-from .blending import fit_temperature, fit_weights
+from .blending import fit_share, fit_temperature, fit_weights
 from .checkpoint import Check, load_model, load_model_and_more, save_model
 from .edges import (
     Edges,
@@ -32,6 +32,7 @@ __all__ = [
     "ardm",
     "edge_loss",
     "fit",
+    "fit_share",
     "fit_temperature",
     "fit_weights",
     "held_out_nats",

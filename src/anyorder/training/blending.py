@@ -1,6 +1,7 @@
 """How much each model of a blend counts: fitted on rows that no model was trained on."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from typing import NamedTuple
 
 import torch
@@ -8,16 +9,23 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from ..blend import Blend, Circumstances, Mixed
+from ..blend import FEW, Blend, Circumstances, Mixed
 from ..conditionals import sharpened
 from ..heads import LatticeLaw, Law
+from ..heads.recurring import RecurringNumber
 from ..model import Context
-from ..schema import Mask, Values
+from ..recurring import Recurring
+from ..schema import Mask, Values, levels_of
 from .edges import Edges, EdgeSampler
 from .loss import usual_loss
 
 QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
-ALL_ELSE = 1024  # questions about a value given all else, at most
+ALL_ELSE = 6144  # questions about a value given all else, at most
+FEW_KNOWN = 1024  # questions of which a few values are known
+OFTEN = 0.5  # how much those two kinds of questions count each, next to all others
+SMALL_ERROR = 0.1  # standard deviations, below which an error is small when models are left out
+WORTH_ASKING = 0.02  # a model with less weight is not asked
+ENOUGH_CELLS = 20  # to say that a model is worse than the marginal
 FEWER_QUESTIONS, TEMPERATURES = 1024, (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 ENOUGH_ROWS = 30  # kept back; fewer cannot tell how sharp laws should be
 MARGIN = 0.5  # standard errors over rows by which a lower temperature must be better than none
@@ -35,7 +43,13 @@ class Answered(NamedTuple):
     off: Float[Tensor, "cell model"]  # how far the best guess of a number is off; 0 for codes
     away: Float[Tensor, "cell model"]  # how far draws are from the truth on average; 0 for codes
     apart: Float[Tensor, "cell model model"]  # how far draws of two models are from each other, or two draws of one
+    skill: Float[Tensor, "cell model"]  # nats by which the bin of the truth is likelier than by its share of all rows
     weight: Float[Tensor, " cell"]
+
+    def by(self, models: list[int]) -> "Answered":
+        """What some of the models said."""
+        log_p, off, away, skill = (part[:, models] for part in (self.log_p, self.off, self.away, self.skill))
+        return Answered(self.at, log_p, off, away, self.apart[:, models][:, :, models], skill, self.weight)
 
     def crps(self, mix: Float[Tensor, "cell model"]) -> Float[Tensor, " cell"]:
         """Of the mixture: E|X - y| - E|X - X'| / 2, linear and quadratic in the weights."""
@@ -48,6 +62,16 @@ class Answered(NamedTuple):
         return usual_loss(loss, alike, width * (kinds + 1))
 
 
+class Usual(NamedTuple):
+    """What errors and CRPS are divided by, so that they count as nats."""
+
+    error: Float[Tensor, " cell"]
+    crps: Float[Tensor, " cell"]
+
+    def at_least(self, error: float, crps: float) -> "Usual":
+        return Usual(self.error.clamp(min=error), self.crps.clamp(min=crps))
+
+
 def fit_weights(
     blend: Blend,
     x: Values,
@@ -56,44 +80,144 @@ def fit_weights(
     context: Context | None,
     rng: Generator,
     steps: int = STEPS,
-) -> None:
+    recurring: Recurring | None = None,
+    pays: Sequence[float] = (),
+    least: Sequence[int] = (),
+) -> list[int]:
     """Give every model the weights at which the mixture needs the fewest nats and its best guesses and its draws are near.
 
-    Nats alone would leave best guesses and draws to whoever knows the last digits. `context` says which of the memory's own rows
-    these are.
+    Nats alone would leave best guesses and draws to whoever knows the last digits. `context` says which of the training rows
+    these are. Returns which models save as many nats a cell as they must (`pays`); all others get no weight, and none has a
+    weight where fewer variables are known than its `least`.
     """
+    blend.least.zero_()
     rows, edges = questions(present, law, rng)
-    said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows], rng)
-    shared = torch.zeros(len(blend.weight), 1, 3, requires_grad=True)  # what is best when all else is known is nobody's guide
+    said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows], rng, recurring)
+    usual = Usual(
+        said.usual(said.off.square(), x.shape[1]),
+        said.usual(said.away - said.apart.diagonal(dim1=-2, dim2=-1) / 2, x.shape[1]),
+    )
+    blend.least.copy_(least_known(said, x.shape[1]))
+    if least:
+        blend.least.copy_(blend.least.maximum(torch.tensor(least)[:, None]))
+    kept = list(range(len(blend.weight)))
+    weight = best_weights(blend, said, usual, steps)
+    for model in range(len(kept) - 1, 0, -1):  # a network is always there
+        rest = [one for one in kept if one != model]
+        fewer = some_of(blend, rest)
+        other = best_weights(fewer, said.by(rest), usual, steps)
+        saved = mean_loss(fewer, said.by(rest), other, usual) - mean_loss(some_of(blend, kept), said.by(kept), weight, usual)
+        if saved < (pays[model] if pays else 0.0):
+            kept, weight = rest, other
+    blend.weight.data.zero_()
+    blend.weight.data[kept] = weight
+    blend.least[kept] = least_weight(some_of(blend, kept), said.by(kept), weight)
+    return kept
+
+
+@torch.no_grad()
+def least_weight(blend: Blend, said: Answered, weight: Tensor) -> Float[Tensor, "model variable"]:
+    """How many variables must be known before a model has any weight to speak of; with fewer it need not be asked."""
+    width, models = len(blend.schema), len(blend.weight)
+    known = (1 / said.at.few - 1).round().long()
+    group = said.at.variable * width + known
+    count = torch.bincount(group, minlength=width * width).clamp(min=1)[:, None]
+    share = torch.zeros(width * width, models).index_add(0, group, blend.log_weight(said.at, weight).exp()) / count
+    little = (share < WORTH_ASKING).unflatten(0, (width, width)).long()  # what was not asked about counts as little
+    least = little.cumprod(1).sum(1).T.to(blend.least.dtype)
+    least[0] = 0
+    return torch.where(least == width, width + 1, least).maximum(blend.least)
+
+
+def some_of(blend: Blend, models: list[int]) -> Blend:
+    """The blend of some of the models, with all that they share, and without weights."""
+    rest = Blend([blend.members()[one] for one in models])
+    rest.least, rest.share, rest.temperature = blend.least[models], blend.share, blend.temperature
+    rest.recurring = blend.recurring
+    return rest
+
+
+def best_weights(blend: Blend, said: Answered, usual: Usual, steps: int) -> Float[Tensor, "model variable circumstance"]:
+    """The weights of least loss."""
+    shared = torch.zeros(len(blend.weight), 1, 4, requires_grad=True)  # what is best when all else is known is nobody's guide
     own = torch.zeros_like(blend.weight, requires_grad=True)  # how a variable differs from the others, where it pays
-    usual_error = said.usual(said.off.square(), x.shape[1])
-    usual_crps = said.usual(said.away - said.apart.diagonal(dim1=-2, dim2=-1) / 2, x.shape[1])
     optimizer = torch.optim.Adam([shared, own], lr=0.1)
     for _ in range(steps):
-        mix = blend.log_weight(said.at, F.pad(shared, (0, 1)) + own)
-        nats = -(said.log_p + mix).logsumexp(-1)
-        error = (said.off * mix.exp()).sum(-1).square() / usual_error
-        spread = said.crps(mix.exp()) / usual_crps
-        loss = (said.weight * (nats + ERROR * error + SPREAD * spread)).sum() / x.shape[1] / len(rows)
+        loss = losses(blend, said, F.pad(shared, (0, 1)) + own, usual)
         optimizer.zero_grad()
-        (loss + RIDGE * own.square().mean()).backward()
+        ((said.weight * loss).sum() / said.weight.sum() + RIDGE * own.square().mean()).backward()
         optimizer.step()
-    blend.weight.data = (F.pad(shared, (0, 1)) + own).detach()
+    return (F.pad(shared, (0, 1)) + own).detach()
+
+
+def losses(blend: Blend, said: Answered, weight: Tensor, usual: Usual) -> Float[Tensor, " cell"]:
+    """Nats, and how far best guesses and draws are off, of the mixture with these weights."""
+    mix = blend.log_weight(said.at, weight)
+    nats = -(said.log_p + mix).logsumexp(-1)
+    error = (said.off * mix.exp()).sum(-1).square() / usual.error
+    return nats + ERROR * error + SPREAD * said.crps(mix.exp()) / usual.crps
+
+
+@torch.no_grad()
+def mean_loss(blend: Blend, said: Answered, weight: Tensor, usual: Usual) -> float:
+    """A cell; errors are compared with a tenth of a standard deviation at least, or with what is usual."""
+    loss = losses(blend, said, weight, usual.at_least(SMALL_ERROR**2, SMALL_ERROR))
+    return float((said.weight * loss).sum() / said.weight.sum())
+
+
+def least_known(said: Answered, width: int) -> Float[Tensor, "model variable"]:
+    """How many variables must be known before a model tells more than the marginal; the first model is always asked."""
+    models = said.skill.shape[1]
+    known = (1 / said.at.few - 1).round().long()
+    few = known <= FEW
+    group = (said.at.variable * (FEW + 1) + known)[few]
+    count = torch.bincount(group, minlength=width * (FEW + 1))
+    mean = torch.zeros(len(count), models).index_add(0, group, said.skill[few]) / count.clamp(min=1)[:, None]
+    worse = ((mean < 0) & (count >= ENOUGH_CELLS)[:, None]).unflatten(0, (width, FEW + 1))
+    least = torch.where(worse, torch.arange(1, FEW + 2)[:, None], 0).amax(1).T.float()
+    least[0] = 0
+    return least
+
+
+def fit_share(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
+    """How much of every number's probability belongs to values that were seen, by the first model's laws."""
+    assert blend.recurring is not None
+    count = min(len(x), FEWER_QUESTIONS)
+    rows = torch.arange(count).repeat(max(1, FEWER_QUESTIONS // count))
+    edges = law.sample(present[rows], rng)
+    smooth, seen, bins = list[Tensor](), list[Tensor](), list[Tensor]()
+    with torch.no_grad():
+        for one in asked(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows]):
+            if isinstance(first := one.laws[0], RecurringNumber):
+                for all_, part in zip((smooth, seen, bins), first.parts(one.truth), strict=True):
+                    all_.append(part)
+    if smooth:
+        blend.share.copy_(blend.recurring.learned_share(torch.cat(smooth), torch.cat(seen), torch.cat(bins), x.shape[1]))
+        blend.recurring.use(blend.share)
 
 
 def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tensor, " question"], Edges]:
-    """Rows and what is asked about each: any subset, as in training, and every value given all else.
+    """Rows and what is asked about each: any subset, as in training, every value given all else, and all values given a few.
 
-    The second is what people ask most, and of few rows the first would hold it a few times only.
+    The last two are what people ask most, and of few rows the first would hold them a few times only.
     """
     count, width = present.shape
     rows = torch.arange(count).repeat(max(1, QUESTIONS // count))
     drawn = law.sample(present[rows], rng)
     each = torch.arange(min(count, max(1, ALL_ELSE // width))).repeat_interleave(width)
     alone = torch.eye(width, dtype=torch.bool).repeat(len(each) // width, 1) & present[each]
-    weight = alone * (len(rows) / len(each))  # as much as those that were drawn have by themselves
-    edges = Edges(torch.cat([drawn.given, present[each] & ~alone]), torch.cat([drawn.weight, weight.to(drawn.weight)]), None)
-    return torch.cat([rows, each]), edges
+    weight = alone * (OFTEN * width * len(rows) / len(each))
+    some = torch.randint(count, (FEW_KNOWN,), generator=rng)
+    place = torch.rand(FEW_KNOWN, width, generator=rng).masked_fill(~present[some], 2.0).argsort(-1).argsort(-1)
+    known = torch.randint(min(FEW, width - 1) + 1, (FEW_KNOWN, 1), generator=rng)
+    few = present[some] & (place < known)
+    hidden = (present[some] & ~few) * (width / (width - known)) * (OFTEN * len(rows) / FEW_KNOWN)
+    edges = Edges(
+        torch.cat([drawn.given, present[each] & ~alone, few]),
+        torch.cat([drawn.weight, weight.to(drawn.weight), hidden.to(drawn.weight)]),
+        None,
+    )
+    return torch.cat([rows, each, some]), edges
 
 
 @torch.no_grad()
@@ -108,6 +232,7 @@ def fit_temperature(blend: Blend, x: Values, present: Mask, law: EdgeSampler, co
     count = min(len(x), FEWER_QUESTIONS)
     rows = torch.arange(count).repeat(FEWER_QUESTIONS // count)
     edges = law.sample(present[rows], rng)
+    edges = Edges(edges.given, edges.weight * (edges.given.sum(-1, keepdim=True) > blend.few))
     x, own = torch.where(present, x, 0.0)[rows], None if context is None else context[rows]
     nats = nats_when_tempered(blend, x, edges, own).unflatten(1, (-1, count)).mean(1)  # (temperature, row, variable)
     more = nats - nats[0]
@@ -124,11 +249,10 @@ def nats_when_tempered(
     for one in asked(blend, x, edges, context):
         if not isinstance(one.laws[0], LatticeLaw):
             continue  # codes have no temperature
-        mix = blend.log_weight(one.at)
         for place, temperature in enumerate(TEMPERATURES):
             laws = [sharpened(law, torch.full_like(one.truth, temperature)) for law in one.laws]
             log_p = torch.stack([law.log_prob(one.truth) for law in laws], dim=-1)
-            nats[place, one.row, one.at.variable] = -one.weight * (log_p + mix).logsumexp(-1)
+            nats[place, one.row, one.at.variable] = -one.weight * (log_p + one.mix).logsumexp(-1)
     return nats
 
 
@@ -137,7 +261,8 @@ class Asked(NamedTuple):
 
     row: Int[Tensor, " cell"]
     at: Circumstances
-    laws: list[Law]
+    laws: list[Law]  # of those that have a weight in one of the cells
+    mix: Float[Tensor, "cell model"]  # the logarithms of their weights
     truth: Float[Tensor, " cell"]
     weight: Float[Tensor, " cell"]
 
@@ -150,18 +275,46 @@ def asked(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Ite
             weight = edges.weight[rows][:, part.index]
             cells = weight > 0
             laws, at = part.each_at(cells)
-            yield Asked(rows[cells.nonzero()[:, 0]], at, laws, x[rows][:, part.index][cells], weight[cells])
+            truth = x[rows][:, part.index][cells]
+            yield Asked(rows[cells.nonzero()[:, 0]], at, laws, part.log_weight(at), truth, weight[cells])
 
 
 @torch.no_grad()
-def answers(blend: Blend, x: Values, edges: Edges, context: Context | None, rng: Generator) -> Answered:
+def answers(
+    blend: Blend, x: Values, edges: Edges, context: Context | None, rng: Generator, recurring: Recurring | None = None
+) -> Answered:
     """Every model about every cell that counts."""
     out = []
     for one in asked(blend, x, edges, context):
         log_p = torch.stack([law.log_prob(one.truth) for law in one.laws], dim=-1)
-        out.append(Answered(one.at, log_p, *distances(one.laws, one.truth, rng), one.weight))
+        skill = skills(blend, one, recurring) if recurring is not None else torch.zeros_like(log_p)
+        out.append(Answered(one.at, log_p, *distances(one.laws, one.truth, rng), skill, one.weight))
     where, *rest = zip(*out, strict=True)
     return Answered(Circumstances(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))
+
+
+def skills(blend: Blend, one: "Asked", recurring: Recurring) -> Float[Tensor, "cell model"]:
+    """By how many nats every model's probability of the truth's bin is above the share of that bin among all rows."""
+    few = (1 / one.at.few - 1).round() <= FEW
+    out = torch.zeros(len(one.truth), len(one.laws))
+    for variable in one.at.variable[few].unique().tolist():
+        cells = few & (one.at.variable == variable)
+        rows = recurring.rows[:, variable]
+        rows, truth = rows[rows.isfinite()], one.truth[cells]
+        laws = [law.each(itemgetter(cells)) for law in one.laws]
+        if levels := levels_of(blend.schema.variables[variable].domain):
+            share = torch.bincount(rows.long(), minlength=levels) / len(rows)
+            said = [law.log_prob(truth) for law in laws]
+            code = truth.long()
+        else:
+            edges = recurring.edges[variable]
+            ends = torch.cat([edges.new_tensor([-1e4]), edges, edges.new_tensor([1e4])])
+            code = torch.bucketize(truth.contiguous(), edges)
+            share = torch.bincount(torch.bucketize(rows.contiguous(), edges), minlength=len(edges) + 1) / len(rows)
+            between = torch.stack([ends[code], ends[code + 1]], dim=-1)
+            said = [law.cdfs(between).diff(dim=-1).squeeze(-1).clamp(min=1e-9).log() for law in laws]
+        out[cells] = torch.stack(said, dim=-1) - share[code].clamp(min=1e-9).log()[:, None]
+    return out
 
 
 def distances(laws: list[Law], truth: Float[Tensor, " cell"], rng: Generator) -> tuple[Tensor, Tensor, Tensor]:

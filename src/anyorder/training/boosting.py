@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
-from ..boosting import Boosted, Trees
+from ..boosting import Boosted, Grown, Trees, score_sets
 from ..memory import UNSEEN
 from ..schema import Mask, Recorded, Schema, Values, levels_of
 from .background import Background
@@ -22,11 +22,17 @@ from .loss import usual_loss
 TREES, DEPTH = 200, 6
 FOR_GAPS: dict[str, float] = {}  # scikit-learn's defaults
 FOR_WHOLE_ROWS: dict[str, float] = {"learning_rate": 0.2, "max_leaf_nodes": 8, "min_samples_leaf": 2}
+FOR_CODES: dict[str, float] = {"learning_rate": 0.15, "max_leaf_nodes": 15, "l2_regularization": 20.0}
+ROUNDS, LEAST_ROWS = 60, 50  # of trees for the scores of codes, and rows of which fewer grow none
+SURENESS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 MOSTLY, CLEARLY = 0.5, 0.95  # the share of the rows that must be whole, and of the error that may remain
 GAPS = (0.0, 0.0, 0.1, 0.1, 0.2, 0.3, 0.4, 0.5)  # the share hidden in every copy of the rows
+FEW_GAPS = (0.0, 0.25)  # the same for codes
 MOST_ROWS = 32_768  # to grow a tree on, copies included
+MOST_SCORED = 2**17  # the same for codes, times the trees of a round
 QUESTIONS, STEPS = 1024, 150
 FAITH = 2.0  # nats for a law whose mean is as far from the guess as the guess usually is from the truth
+NEVER = -30.0  # the score of a level that nobody has
 LARGEST = np.finfo(np.float32).max
 
 
@@ -46,13 +52,28 @@ class Table(NamedTuple):
 
 
 def fit_boosted(
-    schema: Schema, trees: Trees, x: Values, present: Mask, kept_back: KeptBack, rng: Generator, steps: int = STEPS
+    schema: Schema, grown: Grown, x: Values, present: Mask, kept_back: KeptBack, rng: Generator, steps: int = STEPS
 ) -> Boosted:
     """Trees grown on (x, present), and the laws around their guesses from `kept_back`."""
-    model = Boosted(schema, trees, frequencies(schema, x, present))
-    trust_what_is_better(model, kept_back)
-    fit_laws(model, kept_back, rng, steps)
+    model = Boosted(schema, grown, frequencies(schema, x, present))
+    if len(model.trusted):
+        trust_what_is_better(model, kept_back)
+        fit_laws(model, kept_back, rng, steps)
+    fit_sureness(model, kept_back)
     return model.eval()
+
+
+@torch.no_grad()
+def fit_sureness(model: Boosted, kept_back: KeptBack) -> None:
+    """How far scores must be drawn together so that rows no tree has seen need the fewest nats."""
+    seen = torch.where(kept_back.present, kept_back.x, torch.nan)
+    for target in range(len(model.schema)):
+        rows = kept_back.present[:, target]
+        if not model.scores[target] or not rows.any():
+            continue
+        scores, truth = model.level_scores(seen[rows], target), kept_back.x[rows, target].long()
+        nats = [torch.nn.functional.cross_entropy(sure * scores, truth) for sure in SURENESS]
+        model.sureness[target] = SURENESS[int(torch.stack(nats).argmin())]
 
 
 def trust_what_is_better(model: Boosted, kept_back: KeptBack) -> None:
@@ -68,12 +89,12 @@ def trust_what_is_better(model: Boosted, kept_back: KeptBack) -> None:
 
 
 class Growing(NamedTuple):
-    """Trees that grow while other models are trained, one job for every number."""
+    """Trees that grow while other models are trained, one job for every variable."""
 
-    trees: Trees
+    trees: Grown
     jobs: list[Future[None]]
 
-    def grown(self) -> Trees:
+    def grown(self) -> Grown:
         """When all of them are done."""
         for job in self.jobs:
             job.result()
@@ -81,21 +102,54 @@ class Growing(NamedTuple):
 
 
 def start_growing(by: Background, schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Growing:
-    """For every number the trees that guess it from all other variables; for codes none."""
+    """For every variable the trees that guess it from all others."""
     numbers = [place for place, variable in enumerate(schema) if isinstance(variable.domain, Recorded)]
-    trees = Trees.empty(len(numbers), count, DEPTH)
-    seeds = torch.randint(2**31, (len(numbers),), generator=rng).tolist()
-    jobs = [
-        by.start(grow_number, trees.of(number), trees.of(len(numbers) + number), x, present, target, seeds[number])
-        for number, target in enumerate(numbers)
-    ]
+    scores, rounds = score_sets(schema), max(1, ROUNDS * count // TREES)
+    trees = Grown(Trees.empty(2 * len(numbers), count, DEPTH), Trees.empty(scores[-1].stop, rounds, DEPTH))
+    seeds = torch.randint(2**31, (len(schema),), generator=rng).tolist()
+    jobs = []
+    for target in range(len(schema)):
+        if target in numbers:
+            for_gaps, for_whole = (trees.numbers.of(half + numbers.index(target)) for half in (0, len(numbers)))
+            jobs.append(by.start(grow_number, for_gaps, for_whole, x, present, target, seeds[target]))
+        elif scores[target]:
+            mine = trees.codes.of(slice(scores[target].start, scores[target].stop))
+            jobs.append(by.start(grow_code, mine, x, present, target, seeds[target]))
     return Growing(trees, jobs)
 
 
-def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Trees:
+def grow(schema: Schema, x: Values, present: Mask, rng: Generator, count: int = TREES) -> Grown:
     """The same, at once."""
     with Background() as by:
         return start_growing(by, schema, x, present, rng, count).grown()
+
+
+def grow_code(trees: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
+    """The trees for the scores of a code's levels; those that nobody has stay far below all others."""
+    rows = present[:, target]
+    trees.base.fill_(NEVER if len(trees.base) > 1 else 0.0)
+    levels = x[rows, target].unique()
+    if rows.sum() < LEAST_ROWS or len(levels) < 2:
+        trees.base.fill_(0.0)
+        return
+    most = max(MOST_ROWS, MOST_SCORED // len(trees.base))
+    table = copies(x[rows], present[rows], target, Generator().manual_seed(seed), FEW_GAPS, most)
+    inputs = np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs)
+    enough = len(table.values) >= 200 and np.unique(table.values, return_counts=True)[1].min() >= 2
+    settings = {"max_iter": trees.value.shape[1], "max_depth": DEPTH, "early_stopping": enough, **FOR_CODES}
+    grown = HistGradientBoostingClassifier(**settings, random_state=seed)
+    with one_less_thread():
+        grown.fit(inputs, table.values)
+    bases = grown._baseline_prediction.ravel()
+    for place, level in enumerate(grown.classes_.astype(int).tolist() if len(bases) > 1 else [0]):
+        one = trees.of(min(level, len(trees.base) - 1))
+        one.base.fill_(float(bases[place]))
+        write_down(one, [predictors[place].nodes for predictors in grown._predictors])
+
+
+def one_less_thread() -> Any:
+    """Of this thread alone."""
+    return threadpool_limits(max(1, (os.cpu_count() or 1) - 1), user_api="openmp")
 
 
 def grow_number(for_gaps: Trees, for_whole: Trees, x: Values, present: Mask, target: int, seed: int) -> None:
@@ -121,17 +175,19 @@ def grow_one(trees: Trees, table: Table, settings: dict[str, float], seed: int) 
     inputs = np.where(np.isnan(table.inputs).all(0), 0.0, table.inputs)  # the target itself, and what is never known
     settings = {"max_iter": len(trees.value), "max_depth": DEPTH, "early_stopping": False, **settings}
     grown = HistGradientBoostingRegressor(**settings, random_state=seed)
-    with threadpool_limits(max(1, (os.cpu_count() or 1) - 1), user_api="openmp"):  # of this thread alone
+    with one_less_thread():
         grown.fit(inputs, table.values)
     trees.base.fill_(float(grown._baseline_prediction.item()))
     write_down(trees, [predictor.nodes for (predictor,) in grown._predictors])
 
 
-def copies(x: Values, present: Mask, target: int, rng: Generator, gaps: Sequence[float] = GAPS) -> Table:
+def copies(
+    x: Values, present: Mask, target: int, rng: Generator, gaps: Sequence[float] = GAPS, most: int = MOST_ROWS
+) -> Table:
     """The rows once for every share of gaps, or a part of a large table; NaN is a gap."""
     rows, share = torch.arange(len(x)).repeat(len(gaps)), torch.tensor(gaps).repeat_interleave(len(x))
-    if len(rows) > MOST_ROWS:
-        some = torch.randperm(len(rows), generator=rng)[:MOST_ROWS]
+    if len(rows) > most:
+        some = torch.randperm(len(rows), generator=rng)[:most]
         rows, share = rows[some], share[some]
     shown = present[rows] & (torch.rand(len(rows), x.shape[1], generator=rng) >= share[:, None])
     shown[:, target] = False
@@ -142,16 +198,17 @@ def write_down(trees: Trees, grown: list[NDArray[Any]]) -> None:
     """All trees level by level in the fixed layout: node k has the children 2k + 1 and 2k + 2. What lies below a leaf is it."""
     sizes = [len(nodes) for nodes in grown]
     nodes, first = np.concatenate(grown), np.cumsum([0, *sizes[:-1]])[:, None]
+    feature, threshold, value = (tensor[: len(grown)] for tensor in trees[:3])  # it may have stopped early
     here = first  # the number among all nodes, of every tree and place of this level
     for level in range(DEPTH):
         node, places = nodes[here], slice(2**level - 1, 2 ** (level + 1) - 1)
         leaf = node["is_leaf"] == 1
         side = np.where(node["missing_go_to_left"], 1, -1)
-        trees.feature[:, places] = torch.from_numpy(np.where(leaf, 1, side * (node["feature_idx"].astype(int) + 1))).float()
-        trees.threshold[:, places] = torch.from_numpy(np.where(leaf, LARGEST, below(node["num_threshold"])))
+        feature[:, places] = torch.from_numpy(np.where(leaf, 1, side * (node["feature_idx"].astype(int) + 1))).float()
+        threshold[:, places] = torch.from_numpy(np.where(leaf, LARGEST, below(node["num_threshold"])))
         children = [np.where(leaf, here, first + node[child]) for child in ("left", "right")]
         here = np.stack(children, axis=-1).reshape(len(grown), -1)
-    trees.value[:] = torch.from_numpy(nodes["value"][here])
+    value[:] = torch.from_numpy(nodes["value"][here])
 
 
 def below(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -186,7 +243,7 @@ def fit_laws(model: Boosted, kept_back: KeptBack, rng: Generator, steps: int) ->
     which = model.set_of(target, hidden)
     guess = model.within(model.guess(torch.where(given, x, torch.nan)[row], which), target)
     weight, truth = edges.weight[row, target] / len(rows), x[row, target]
-    usual = usual_loss((guess - truth).square().unsqueeze(-1), which, len(model.base))
+    usual = usual_loss((guess - truth).square().unsqueeze(-1), which, 2 * len(model.trusted))
     optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
     for _ in range(steps):
         law = model.around(guess, hidden, which, target)

@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..blend import Trained
+from ..counts import Trained
 from ..errors import FormatError, InputError
 from ..files import write_whole
 from ..memory import Memory
@@ -33,7 +33,9 @@ def save_model(
     `half` keeps 16 bits of every number: a file of half the size that answers nearly the same. What is `attached` is kept
     byte for byte.
     """
-    tensors = {name: tensor.half() if half else tensor for name, tensor in model.state_dict().items()}
+    tensors = {
+        name: tensor.half() if half and tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
+    }
     extra = {ATTACHED + name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in (attached or {}).items()}
     write(Path(path), tensors | extra, {"kind": "model", **describe(model), **more})
 
@@ -147,13 +149,13 @@ def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
             raise FormatError(
                 f"{path.name} is damaged: tensor {name!r} holds something else than finite float32 or float16 numbers."
             )
-    return about, {name: t if name.startswith(ATTACHED) else t.float() for name, t in tensors.items()}
+    return about, {name: t if t.dtype == torch.uint8 else t.float() for name, t in tensors.items()}
 
 
 def may_be_kept(name: str, tensor: Tensor) -> bool:
-    if name.startswith(ATTACHED):
-        return tensor.dtype == torch.uint8
-    return tensor.dtype in KEPT and bool(tensor.isfinite().all())
+    if tensor.dtype == torch.uint8:
+        return name.startswith(ATTACHED) or name == "held"
+    return not name.startswith(ATTACHED) and tensor.dtype in KEPT and bool(tensor.isfinite().all())
 
 
 def check_container(path: Path) -> None:

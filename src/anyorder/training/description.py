@@ -7,13 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..blend import Blend, Member, Trained
-from ..boosting import Boosted, Trees
+from ..blend import Blend, Member
+from ..boosting import Boosted, Grown, Trees
+from ..counts import Counted, Trained
 from ..errors import AnyOrderError, FormatError
 from ..heads import head_from_json
 from ..memory import Memory
 from ..model import AnyOrderModel, check_heads
 from ..networks import NETWORKS
+from ..recurring import MOST_BINS
 from ..schema import Schema
 
 # What reading nonsense may raise, from JSON, from our own classes and from torch.
@@ -25,21 +27,46 @@ WHY = "The file is damaged, or of another version of anyorder: fit the model aga
 def describe(model: Trained) -> dict[str, Any]:
     """What is needed to build the model again, without its tensors."""
     schema = model.schema.to_json()
+    if isinstance(model, Counted):
+        return {**describe(model.model), "counted": {"rows": len(model.rows)}}
     if isinstance(model, Blend):
         return {"schema": schema, "blend": [describe(member) for member in model.members()]}
     if isinstance(model, Memory):
         return {"schema": schema, "memory": {"rows": len(model.rows)}}
     if isinstance(model, Boosted):
-        return {"schema": schema, "boosted": {"shape": list(model.feature.shape), "levels": model.frequency.shape[1]}}
+        shapes_of = {kind: list(trees.feature.shape) for kind, trees in model.trees._asdict().items()}
+        return {"schema": schema, "boosted": {**shapes_of, "levels": model.frequency.shape[1]}}
     network = {"kind": model.network.kind, **model.network.sizes}
     return {"schema": schema, "heads": [head.to_json() for head in model.heads], "network": network}
 
 
 def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Trained:
     """The described model with these tensors; nothing large is allocated before the sizes are known to agree."""
-    if "blend" not in about:
-        return rebuild_one(path, about, tensors)
-    members = about["blend"]
+    if "counted" in about:
+        return rebuild_counted(path, about, tensors)
+    return rebuild_blend(path, about, tensors) if "blend" in about else rebuild_one(path, about, tensors)
+
+
+def rebuild_counted(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Counted:
+    blend = rebuild_blend(path, about, {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")})
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith("model.")}
+    try:
+        rows, width = int(about["counted"]["rows"]), len(blend.schema)
+        check_same(path, {"rows": (rows, width), "held": (rows, width), "worth": (width,), "place": (rows,)}, shapes(own))
+        memory = max((len(member.rows) for member in blend.members() if isinstance(member, Memory)), default=0)
+        if not ((own["worth"] > 0).all() and ((own["place"] >= -1) & (own["place"] < max(1, memory))).all()):
+            raise ValueError("a weight that is not positive, or a place that is not in the memory")
+        counted = Counted(blend, own["rows"], own["held"].bool(), own["place"].long())
+        counted.worth.copy_(own["worth"])
+    except FormatError:
+        raise
+    except (*BAD_CONTENT, AnyOrderError) as error:
+        raise FormatError(f"{path.name} describes no rows this version can count ({error}). {WHY}") from error
+    return counted.eval()
+
+
+def rebuild_blend(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Blend:
+    members = about.get("blend")
     if not isinstance(members, list) or not 1 <= len(members) <= 64 or not all(isinstance(m, dict) for m in members):
         raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. {WHY}")
     shares = [
@@ -49,7 +76,13 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
     models = [rebuild_one(path, member, share) for member, share in zip(members, shares, strict=True)]
     own = {name: t for name, t in tensors.items() if not name.startswith("models.")}
     width = len(models[0].schema)
-    check_same(path, {"weight": (len(models), width, 4), "temperature": (width,)}, shapes(own))
+    wanted = {
+        "weight": (len(models), width, 5),
+        "temperature": (width,),
+        "least": (len(models), width),
+        "share": (width, MOST_BINS),
+    }
+    check_same(path, wanted, shapes(own))
     if len(tensors) != len(own) + sum(map(len, shares)):
         raise FormatError(f"{path.name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
     try:
@@ -88,16 +121,14 @@ def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tens
 def rebuild_boosted(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Boosted:
     try:
         schema = Schema.from_json(about["schema"])
-        numbers, trees, nodes = about["boosted"]["shape"]
-        wanted = {
-            "feature": (numbers, trees, nodes),
-            "threshold": (numbers, trees, nodes),
-            "value": (numbers, trees, nodes + 1),
-            "base": (numbers,),
-            "frequency": (len(schema), about["boosted"]["levels"]),
-        }
+        wanted: Shapes = {"frequency": (len(schema), about["boosted"]["levels"])}
+        for kind in Grown._fields:
+            sets, trees, nodes = about["boosted"][kind]
+            sizes = {"feature": (nodes,), "threshold": (nodes,), "value": (nodes + 1,), "base": ()}
+            wanted |= {f"{kind}_{name}": (sets, *((trees, *size) if size else ())) for name, size in sizes.items()}
         check_same(path, wanted, shapes({name: tensors[name] for name in wanted}))
-        boosted = Boosted(schema, Trees(*(tensors[name] for name in Trees._fields)), tensors["frequency"])
+        grown = Grown(*(Trees(*(tensors[f"{kind}_{name}"] for name in Trees._fields)) for kind in Grown._fields))
+        boosted = Boosted(schema, grown, tensors["frequency"])
         check_same(path, shapes(boosted.state_dict()), shapes(tensors))
         boosted.load_state_dict(tensors)
     except FormatError:

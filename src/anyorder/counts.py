@@ -1,0 +1,388 @@
+"""A model corrected by counting: how often what is asked for was seen among the training rows that match what is known."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, final
+
+import numpy as np
+import torch
+from jaxtyping import Bool, Float, Int
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from .blend import Blend, Member
+from .boosting import Boosted
+from .conditionals import Conditionals, Laws, Some, between
+from .errors import InputError
+from .heads import CategoricalLaw, DiscreteLaw, LatticeLaw, Law
+from .heads.reweighted import ReweightedNumber
+from .memory import Memory
+from .model import AnyOrderModel
+from .recurring import Recurring
+from .row_index import FEWEST, Codes, RowIndex, Table, Words
+from .schema import Mask, Real, Recorded, Values, spacing_of
+
+WITNESSES = 32  # matching rows whose expectations stand for those of all
+WITNESSES_AT_ONCE = 1024
+WORDS_AT_ONCE = 2**22  # of sets that are compared or kept: 32 MB
+MOST_REMEMBERED = 2**16  # expectations
+LEAST_WORTH, USUAL_WORTH, MOST_WORTH = 10.0, 50.0, 2000.0  # of the model's own word, in rows
+QUESTIONS, ENOUGH = 256, 500.0  # from which worth is estimated; rows beyond which evidence counts no more
+SMALLEST = 1e-9  # probability of a bin, where it is divided by
+
+
+def posterior(seen: Float[Tensor, "cell bin"], expected: Float[Tensor, "cell bin"], worth: Tensor) -> Float[Tensor, "cell bin"]:
+    """The probability of every bin when `seen` rows are in it and the model, whose word is worth so many rows, expected others.
+
+    Where rows contradict the model by more than chance, its word is worth less: what minimises the expected divergence if
+    this contradiction is the usual one.
+    """
+    n = seen.sum(-1, keepdim=True)
+    freedom = degrees(n * expected)
+    surplus = (contradiction(seen, expected) - 2 * freedom) / (2 * n.clamp(min=1))  # nats a row, beyond what chance makes likely
+    worth = torch.minimum(worth, freedom / (2 * surplus).clamp(min=1e-9))
+    return (seen + worth * expected) / (n + worth)
+
+
+def contradiction(seen: Float[Tensor, "cell bin"], expected: Float[Tensor, "cell bin"]) -> Float[Tensor, "cell 1"]:
+    """Twice the log-likelihood ratio of what was seen: as large as the degrees of freedom on average, if the model is right."""
+    share = seen / seen.sum(-1, keepdim=True).clamp(min=1)
+    return 2 * (torch.xlogy(seen, share) - torch.xlogy(seen, expected)).sum(-1, keepdim=True)
+
+
+def degrees(expected: Float[Tensor, "cell bin"]) -> Float[Tensor, "cell 1"]:
+    """Of freedom; bins in which less than a row is expected count in part."""
+    return (expected.clamp(max=1.0).sum(-1, keepdim=True) - 1).clamp(min=0.5)
+
+
+@final
+class Counted(nn.Module):
+    r"""What a model says, corrected by what was counted among the training rows that match the evidence.
+
+    .. math:: p(b \mid x_G) \propto q(b \mid x_G) \, \frac{n_b + s \, \bar q_b}{(n + s) \, \bar q_b}
+
+    with q the model's own word, n the number of matching rows, of which :math:`n_b` are in bin b of the target, and
+    :math:`\bar q_b` what the model expects of them on average. Rows match if all known categories are the same and all known
+    numbers fall into the same bins. If only categories are known, :math:`\bar q = q` and the answer is that of a Dirichlet
+    prior around the model's word, worth s rows: :math:`(n_b + s q_b) / (n + s)`. Inside a bin of a number the model's law
+    keeps its shape. With fewer than ten matching rows nothing is corrected.
+
+    `context` is the number of a row among the training rows, which is then left out (-1: it is not among them).
+    """
+
+    rows: Tensor
+    held: Tensor
+    worth: Tensor
+    place: Tensor
+
+    def __init__(self, model: Blend, rows: Values, held: Mask, place: Int[Tensor, " row"] | None = None) -> None:
+        super().__init__()
+        model.schema.check(rows, held)
+        if any(isinstance(variable.domain, Real) for variable in model.schema):
+            raise InputError("Counting needs values that repeat or are recorded on a lattice; Real() variables are neither.")
+        self.model, self.schema = model, model.schema
+        self.register_buffer("rows", torch.where(held, rows, 0.0).float())
+        self.register_buffer("held", held.to(torch.uint8))
+        self.register_buffer("worth", torch.full((len(self.schema),), USUAL_WORTH))
+        nowhere = torch.full((len(rows),), -1.0)
+        self.register_buffer("place", nowhere if place is None else place.float())  # in the memory, if it has one
+        self.expected: dict[bytes, NDArray[np.float32]] = {}
+        model.remember(Recurring(self.schema, self.rows, held))
+
+    @cached_property
+    def index(self) -> RowIndex:
+        return RowIndex(self.schema, self.rows.cpu(), self.held.cpu().bool())
+
+    @cached_property
+    def numbers(self) -> Bool[Tensor, " variable"]:
+        return torch.tensor([isinstance(variable.domain, Recorded) for variable in self.schema])
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.model.dtype
+
+    def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
+        own = None if context is None else context[:, 0]
+        base = self.model(x, given, self.places_of(own))
+        recount = Recount(self, x, given, own)
+        return Conditionals([CountedLaws(part.index, part, k, recount) for k, part in enumerate(base.parts)])
+
+    def places_of(self, own: Int[Tensor, " batch"] | None) -> Tensor | None:
+        """What the blend is told of training rows: where they are in its memory, and among all of them."""
+        if own is None:
+            return None
+        return torch.stack([torch.where(own >= 0, self.place[own.clamp(min=0)].long(), -1), own], dim=-1)
+
+    def matching(
+        self, x: Values, known: Mask, allowed: Mapping[int, Bool[Tensor, " row"]], exactly: bool
+    ) -> Int[Tensor, " match"]:
+        """The numbers of the training rows that match one row; where values are open, those that are allowed.
+
+        Numbers match if they are the same, or, not `exactly`, if they fall into the same bin.
+        """
+        found = torch.ones(len(self.rows), dtype=torch.bool)
+        codes = torch.from_numpy(self.index.codes_of(x, known))[0]
+        for i in known[0].nonzero().squeeze(-1).tolist():
+            near = (self.rows[:, i] - x[0, i]).abs() < spacing_of(self.schema.variables[i].domain) / 2
+            found &= near & self.held[:, i].bool() if exactly else torch.from_numpy(self.index.codes[:, i]) == codes[i]
+        for i, rows in allowed.items():
+            found &= rows & self.held[:, i].bool()
+        return found.nonzero().squeeze(-1)
+
+    def count(self, rows: Int[Tensor, " match"], variable: int) -> Float[Tensor, "1 bin"]:
+        """How many of these rows are in every bin of a variable."""
+        codes = torch.from_numpy(self.index.codes[rows.numpy(), variable]).long()
+        return torch.bincount(codes[codes >= 0], minlength=self.index.bins[variable])[None].float()
+
+    def reweighted(self, law: Law, weight: Float[Tensor, "cell bin"], variable: int) -> Law:
+        """The laws of one variable with every bin's probability times its weight, made to sum to 1."""
+        if isinstance(law, DiscreteLaw):
+            return CategoricalLaw(law.log_pmf() + weight.to(law.log_pmf()).log())
+        edges = self.index.edges[variable]
+        assert isinstance(law, LatticeLaw)
+        assert edges is not None
+        return ReweightedNumber(law.spacing, law, edges.to(law.spacing).expand(len(weight), -1), weight.to(law.spacing))
+
+    def bin_masses(self, law: Law, variable: int) -> Float[Tensor, "cell bin"]:
+        """The probability of every bin of one variable."""
+        edges = self.index.edges[variable]
+        if isinstance(law, DiscreteLaw):
+            return law.pmf()
+        assert edges is not None
+        return between(law.cdfs(edges.to(law.mean()).expand(len(law.mean()), -1)))
+
+
+@final
+class Evidence:
+    """What the rows of a batch know, as bins: all different ways of it, and which of them every row has."""
+
+    def __init__(self, index: RowIndex, codes: Codes) -> None:
+        keys = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2)))[:, 0]
+        _, first, self.which = np.unique(keys, return_index=True, return_inverse=True)
+        self.index, self.codes = index, codes[first]
+
+    @cached_property
+    def _matching(self) -> Words:
+        return self.index.matching(self.codes)
+
+    def matching(self, some: NDArray[np.int64]) -> Words:
+        """The training rows that match some of the ways; kept from one question to the next if that is not too much."""
+        if len(self.codes) * self.index.words <= WORDS_AT_ONCE:
+            return self._matching[some]
+        return self.index.matching(self.codes[some])
+
+
+class Counts(NamedTuple):
+    """Of every way to know something: how many matching rows are in every bin, and the mean of what the model expects of them."""
+
+    seen: Table
+    expected: Table  # NaN where it is the same for all of them
+
+
+@final
+class Recount:
+    """Some rows in front of an index. Rows that know the same share the work."""
+
+    def __init__(self, model: Counted, x: Values, given: Mask, own: Int[Tensor, " batch"] | None) -> None:
+        self.model, self.x, self.given, self.own = model, x.cpu(), given.cpu(), None if own is None else own.cpu().numpy()
+
+    @cached_property
+    def codes(self) -> Codes:
+        return self.model.index.codes_of(self.x, self.given)
+
+    @cached_property
+    def alike(self) -> Evidence:
+        """Numbers that fall into the same bin are the same."""
+        return Evidence(self.model.index, self.codes)
+
+    @cached_property
+    def same(self) -> Evidence:
+        """Numbers are the same only if they are; rows in which that cannot be told, or is no news, match nothing."""
+        index = self.model.index
+        exact = index.exact_codes_of(self.x, self.codes)
+        useless = (exact == -2).any(-1) | ~(self.codes[:, index.numbers] >= 0).any(-1)
+        exact[useless] = -2
+        return Evidence(index, exact)
+
+    def ratio(self, row: NDArray[np.int64], variable: int, mass: "Masses") -> tuple[NDArray[np.int64], Float[Tensor, "cell bin"]]:
+        """Which of these rows are corrected, and the factors of the bins of a variable in them."""
+        counts = self._counts(self.alike, row, variable, self._with_expectations)
+        chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
+        if not len(chosen):
+            return chosen, torch.zeros(0, self.model.index.bins[variable])
+        seen, expected = torch.from_numpy(counts.seen[chosen]), torch.from_numpy(counts.expected[chosen])
+        exact = self._counts(self.same, row[chosen], variable, self._only_counts)
+        again = torch.from_numpy(exact.seen)
+        told = again.sum(-1) >= FEWEST
+        alone = expected[:, 0].isnan()
+        needed = (alone | told).numpy()
+        own = torch.ones_like(expected)
+        own[needed] = mass(chosen[needed]).float().clamp(min=SMALLEST)
+        expected = torch.where(alone[:, None], own, expected).clamp(min=SMALLEST)
+        ratio = posterior(seen, expected, self.model.worth[variable]) / expected
+        after = own * ratio
+        once_more = posterior(again, after / after.sum(-1, keepdim=True), self.model.worth[variable]) / own
+        return chosen, torch.where(told[:, None], once_more, ratio)
+
+    def compared(self, row: NDArray[np.int64], variable: int) -> tuple[Float[Tensor, "cell bin"], Float[Tensor, "cell bin"]]:
+        """How many rows are in every bin, and the shares that the model expects, where there are enough rows."""
+        counts = self._counts(self.alike, row, variable, self._with_expectations)
+        chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
+        expected = torch.from_numpy(counts.expected[chosen])
+        alone = expected[:, 0].isnan()
+        if alone.any():
+            asked = torch.from_numpy(row[chosen])[alone]
+            law = self.model.model(self.x[asked], self.given[asked]).law(variable)
+            expected[alone] = self.model.bin_masses(law, variable).float().cpu()
+        return torch.from_numpy(counts.seen[chosen]), expected.clamp(min=SMALLEST)
+
+    def _counts(self, evidence: Evidence, row: NDArray[np.int64], variable: int, of: Callable[..., Counts]) -> Counts:
+        """Of every row, computed once for all that know the same."""
+        which, back = np.unique(evidence.which[row], return_inverse=True)
+        step = max(1, WORDS_AT_ONCE // self.model.index.words)
+        parts = [of(evidence, which[k : k + step], variable) for k in range(0, len(which), step)]
+        found = Counts(*(np.concatenate(part)[back] for part in zip(*parts, strict=True)))
+        return found if self.own is None else found._replace(seen=self._without_own(evidence, found.seen, row, variable))
+
+    def _only_counts(self, evidence: Evidence, which: NDArray[np.int64], variable: int) -> Counts:
+        index = self.model.index
+        possible = (evidence.codes[which] > -2).all(-1)
+        seen = np.zeros((len(which), index.bins[variable]), dtype=np.float32)
+        if possible.any():
+            seen[possible] = index.count(evidence.matching(which[possible]) & index.having[variable], variable)
+        return Counts(seen, seen)
+
+    def _with_expectations(self, evidence: Evidence, which: NDArray[np.int64], variable: int) -> Counts:
+        index, codes, memory = self.model.index, evidence.codes[which], self.model.expected
+        sets = evidence.matching(which) & index.having[variable]
+        seen = index.count(sets, variable)
+        expected = np.full(seen.shape, np.nan, dtype=np.float32)
+        needed = np.flatnonzero((seen.sum(-1) >= FEWEST) & (codes[:, index.numbers] >= 0).any(-1))
+        keys = [codes[k].tobytes() + variable.to_bytes(4, "little") for k in needed]
+        if len(memory) > MOST_REMEMBERED:
+            memory.clear()
+        new = [place for place, key in enumerate(keys) if key not in memory]
+        if new:
+            tables = self._expectations(sets[needed[new]], codes[needed[new]] >= 0, variable)
+            memory.update(zip([keys[place] for place in new], tables, strict=True))
+        for place, key in zip(needed, keys, strict=True):
+            expected[place] = memory[key]
+        return Counts(seen, expected)
+
+    @torch.no_grad()
+    def _expectations(self, sets: Words, known: NDArray[np.bool_], variable: int) -> Table:
+        """What the model expects, on average over some of the rows of every set given their own values."""
+        chosen = [self.model.index.members(one, WITNESSES) for one in sets]
+        group = torch.arange(len(chosen)).repeat_interleave(torch.tensor([len(rows) for rows in chosen]))
+        rows = torch.from_numpy(np.concatenate(chosen))
+        total = torch.zeros(len(chosen), self.model.index.bins[variable])
+        for some in torch.arange(len(rows)).split(WITNESSES_AT_ONCE):
+            given = torch.from_numpy(known)[group[some]]
+            base = self.model.model(self.model.rows[rows[some]], given, self.model.places_of(rows[some]))
+            total.index_add_(0, group[some], self.model.bin_masses(base.law(variable), variable).float().cpu())
+        return np.asarray((total / total.sum(-1, keepdim=True)).numpy())
+
+    def _without_own(self, evidence: Evidence, seen: Table, row: NDArray[np.int64], variable: int) -> Table:
+        """A training row is no witness of itself."""
+        assert self.own is not None
+        index, own = self.model.index, self.own[row]
+        code = index.codes[own, variable]
+        known = self.codes[row]
+        same = ((known < 0) | (known == index.codes[own])).all(-1)
+        there = np.flatnonzero((own >= 0) & (code >= 0) & same & (seen.sum(-1) > 0))
+        seen = seen.copy()
+        seen[there, code[there]] -= 1
+        return seen
+
+
+class Masses:
+    """The model's own probabilities of the bins of a variable, for some of the cells."""
+
+    def __init__(self, model: Counted, law: Law, cells: NDArray[np.int64], variable: int) -> None:
+        self.model, self.law, self.cells, self.variable = model, law, cells, variable
+
+    def __call__(self, chosen: NDArray[np.int64]) -> Tensor:
+        some = torch.from_numpy(self.cells[chosen])
+        return self.model.bin_masses(self.law.each(lambda t: t[some]), self.variable).cpu()
+
+
+@final
+@dataclass(frozen=True)
+class CountedLaws(Laws):
+    """The laws of a model, corrected when they are asked for."""
+
+    base: Laws
+    part: int
+    recount: Recount
+
+    def at(self, cells: Some) -> Law:
+        law = self.base.at(cells)
+        row, variable = self.cells_at(cells, len(self.recount.x))
+        flat = law.each(lambda t: t.flatten(0, row.ndim - 1) if row.ndim else t.unsqueeze(0))
+        corrected = self._corrected(flat, row.flatten(), variable.flatten())
+        return law if corrected is None else corrected.each(lambda t: t.unflatten(0, row.shape) if row.ndim else t.squeeze(0))
+
+    def _corrected(self, law: Law, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Law | None:
+        """The laws of a list of cells; None if there is nothing to correct."""
+        model, weight = self.recount.model, None
+        for one in variable.unique().tolist():
+            places = (variable == one).nonzero().squeeze(-1).numpy()
+            mass = Masses(model, law, places, one)
+            chosen, ratio = self.recount.ratio(row.numpy()[places], one, mass)
+            if not len(chosen):
+                continue
+            if weight is None:
+                weight = torch.ones(len(row), max(model.index.bins[i] for i in self.index.tolist()))
+            few = weight.shape[1] - ratio.shape[1]  # empty bins, between the last edge and itself
+            weight[torch.from_numpy(places[chosen])] = torch.cat([ratio, ratio[:, -1:].expand(-1, few)], dim=-1)
+        if weight is None:
+            return None
+        if isinstance(law, DiscreteLaw):
+            return CategoricalLaw(law.log_pmf() + weight.to(law.log_pmf()).log())
+        assert isinstance(law, LatticeLaw)
+        edges = self._edges.to(law.mean())[torch.searchsorted(self.index, variable.contiguous())]
+        return ReweightedNumber(law.spacing, law, edges, weight.to(edges))
+
+    @cached_property
+    def _edges(self) -> Float[Tensor, "part edge"]:
+        """Of all numbers of this part; the last is repeated where there are fewer."""
+        found = [edges for i in self.index.tolist() if (edges := self.recount.model.index.edges[i]) is not None]
+        most = max(map(len, found))
+        return torch.stack([torch.cat([e, (e[-1:] if len(e) else e.new_zeros(1)).expand(most - len(e))]) for e in found])
+
+
+Trained = Member | Blend | Counted  # what a file may hold
+WORDS: dict[type, str] = {AnyOrderModel: "network", Memory: "memory", Boosted: "boosted trees"}
+
+
+def members_of(model: Trained) -> list[Member]:
+    """The models that make up this one."""
+    if isinstance(model, Counted):
+        return members_of(model.model)
+    return model.members() if isinstance(model, Blend) else [model]
+
+
+@torch.no_grad()
+def estimate_worth(model: Counted, rng: torch.Generator) -> None:
+    """How many rows the model's word about every variable is worth: the more, the less rows contradict it.
+
+    Asked about `QUESTIONS` rows of which one to three values are known. If the model is off by K nats a row, an answer that
+    mixes its word with n rows in b bins is off by the least if its word counts as (b - 1) / 2 K rows.
+    """
+    count, width = model.rows.shape
+    rows = torch.randint(count, (QUESTIONS,), generator=rng)
+    place = torch.rand(QUESTIONS, width, generator=rng).argsort(-1).argsort(-1)
+    known = place < torch.randint(1, 4, (QUESTIONS, 1), generator=rng)
+    known &= model.held[rows].bool()
+    recount = Recount(model, model.rows[rows], known, rows)
+    for variable in range(width):
+        row = (~known[:, variable]).nonzero().squeeze(-1).numpy()
+        n, q = recount.compared(row, variable)
+        if not len(n):
+            continue
+        many, freedom = n.sum(-1, keepdim=True), degrees(n.sum(-1, keepdim=True) * q)
+        weight = many.clamp(max=ENOUGH)
+        off = (weight * (contradiction(n, q) - freedom) / (2 * many)).sum() / weight.sum()
+        found = (weight * freedom).sum() / weight.sum() / (2 * off.clamp(min=1e-6))
+        model.worth[variable] = found.clamp(LEAST_WORTH, MOST_WORTH)

@@ -1,0 +1,119 @@
+"""A law of numbers whose bins have got other probabilities; inside a bin it keeps its shape."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import NamedTuple, final
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Generator, Tensor
+
+from .lattice import TINY, LatticeLaw, at_or_below, for_all
+from .law import Cells, take
+
+TRIES = 8  # before a draw that was not accepted is made by a quantile
+
+
+class Pieces(NamedTuple):
+    """The distribution function, bin by bin: offset + ratio F(x)."""
+
+    ratio: Float[Tensor, "*cells bin"]
+    offset: Float[Tensor, "*cells bin"]
+
+
+@final
+@dataclass(frozen=True)
+class ReweightedNumber(LatticeLaw):
+    r"""Every bin's probability times its weight, made to sum to 1.
+
+    .. math:: P(x) = P_0(x) \, w_{b(x)} / \sum_b P_0(b) \, w_b
+
+    Bins lie between edges, the first below all of them. Edges rise and lie between points of the lattice; where two are the
+    same, the bin between them is empty.
+    """
+
+    law: LatticeLaw
+    edges: Float[Tensor, "*cells edge"]
+    weight: Float[Tensor, "*cells bin"]
+
+    def log_prob(self, x: Cells) -> Cells:
+        return self.law.log_prob(x) + take(self._pieces.ratio, self._bin(x)).clamp(min=TINY).log()
+
+    def cdf(self, x: Cells) -> Cells:
+        x = at_or_below(x, self.spacing)
+        which = self._bin(x)
+        ratio, offset = (take(piece, which) for piece in self._pieces)
+        return (offset + ratio * self.law.cdf(x)).clamp(0.0, 1.0)
+
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        x = at_or_below(x, self.spacing.unsqueeze(-1))
+        which = (self.edges.unsqueeze(-2) < x.unsqueeze(-1)).sum(-1)
+        ratio, offset = (piece.gather(-1, which) for piece in self._pieces)
+        return (offset + ratio * self.law.cdfs(x)).clamp(0.0, 1.0)
+
+    def reach(self) -> Cells:
+        return self.law.reach()
+
+    def mean(self) -> Cells:
+        """Before rounding: the mean inside every bin times its new probability."""
+        ends = self.edges * self.law.cdfs(self.edges) - self._shortfalls  # E[X; X <= edge]
+        upto = torch.cat([torch.zeros_like(ends[..., :1]), ends, self.law.mean().unsqueeze(-1)], dim=-1)
+        return (self._pieces.ratio * upto.diff(dim=-1)).sum(-1)
+
+    def shortfall(self, x: Cells) -> Cells:
+        """The area under the distribution function: that of all bins below, and of the part of the last one."""
+        ratio, offset = self._pieces
+        start = torch.cat([self.edges[..., :1], self.edges], dim=-1)  # the first bin has no offset, so its start is of no matter
+        area = torch.cat([torch.zeros_like(ratio[..., :1]), self._shortfalls], dim=-1)  # under the law, up to the start
+        whole = (offset * torch.cat([self.edges, self.edges[..., -1:]], dim=-1).sub(start))[..., :-1]
+        whole = whole + ratio[..., :-1] * area.diff(dim=-1)
+        below = torch.cat([torch.zeros_like(whole[..., :1]), whole.cumsum(-1)], dim=-1)
+        which = self._bin(x)
+        begun = take(offset, which) * (x - take(start, which)) + take(ratio, which) * (self.law.shortfall(x) - take(area, which))
+        return take(below, which) + begun
+
+    def sample(self, rng: Generator) -> Cells:
+        """Drawn from the law, and accepted as often as its bin's weight says; the last few by a quantile."""
+        accept = self._pieces.ratio / self._pieces.ratio.amax(-1, keepdim=True)
+        drawn = self.law.sample(rng)
+        lost = ~accepted(take(accept, self._bin(drawn)), rng)
+        for _ in range(TRIES):
+            if not lost.any():
+                return drawn
+            few = self.each(itemgetter(lost))
+            again = few.law.sample(rng)
+            drawn[lost] = again
+            lost[lost.clone()] = ~accepted(take(accept[lost], few._bin(again)), rng)
+        few = self.each(itemgetter(lost))
+        u = torch.rand(int(lost.sum()), generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
+        drawn[lost] = few.quantile(u)
+        return drawn
+
+    def tempered(self, temperature: float | Cells) -> "ReweightedNumber":
+        return ReweightedNumber(
+            self.spacing, self.law.tempered(temperature), self.edges, self.weight.pow(1 / for_all(temperature))
+        )
+
+    def _bin(self, x: Cells) -> Int[Tensor, "*cells"]:
+        return (self.edges < x.unsqueeze(-1)).sum(-1)
+
+    @cached_property
+    def _pieces(self) -> Pieces:
+        cdf = self.law.cdfs(self.edges)
+        none = torch.zeros_like(cdf[..., :1])
+        mass = torch.cat([none, cdf, none + 1], dim=-1).diff(dim=-1).clamp(min=0.0)
+        ratio = self.weight / (mass * self.weight).sum(-1, keepdim=True).clamp(min=TINY)
+        below = torch.cat([none, (mass * ratio).cumsum(-1)[..., :-1]], dim=-1)
+        return Pieces(ratio, below - ratio * torch.cat([none, cdf], dim=-1))
+
+    @cached_property
+    def _shortfalls(self) -> Float[Tensor, "*cells edge"]:
+        """Of the law, at every edge."""
+        cells, count = self.spacing.ndim, self.edges.shape[-1]
+        wide = self.law.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], count, *t.shape[cells:]))
+        return wide.shortfall(self.edges)
+
+
+def accepted(share: Cells, rng: Generator) -> Bool[Tensor, "*cells"]:
+    return torch.rand(share.shape, generator=rng, device=rng.device).to(share.device) < share
