@@ -321,3 +321,18 @@ def test_every_value_is_asked_for_given_all_else():
     asked = {(rows[k].item(), edges.weight[k].argmax().item()) for k in (alone & left.all(-1)).nonzero().flatten().tolist()}
     assert asked == {(r, i) for r, i in present.nonzero().tolist()}
     assert not (edges.weight > 0)[~present[rows]].any()
+
+
+def test_a_memory_that_is_left_out_takes_its_distances_with_it():
+    """The weights of those that stay are the same as if it had never been there."""
+    x, present = rows_of(500)
+    network = build_model(SCHEMA, blend_of().members()[0].heads, width=8, depth=0)
+    trees, memory = fitted_boosted(SCHEMA, x[:300], x[400:]), Memory(SCHEMA, x[:50], present[:50])
+    left = []
+    for models, pays in (([network, memory, trees], (0.0, 1e9, -1e9)), ([network, trees], (0.0, -1e9))):
+        blend = Blend(models)
+        kept = fit_weights(blend, x[300:], present[300:], ardm(), None, seeded(0), pays=pays)
+        assert kept == [k for k, model in enumerate(models) if model is not memory]
+        left.append(blend.weight.data[kept])
+    assert (left[0] - left[1]).abs().mean() < 0.3  # draws differ
+    assert left[0][:, :, 3].abs().max() == 0  # how far the memory is counts for nothing

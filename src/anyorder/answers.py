@@ -1,7 +1,8 @@
 """Answers in the words of the table: the law of one cell, surprises, spread between orders."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -11,10 +12,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .arguments import check_share
+from .data import Between, OneOf
 from .data.columns import CategoryColumn, Column, NumberColumn
 from .data.table import encode_value
 from .errors import InputError
-from .evidence import Matches
+from .evidence import Matches, allowed_values
 from .heads import DiscreteLaw, Law
 
 
@@ -37,6 +39,16 @@ class Consistency(NamedTuple):
         return float(self.log_probs.std(axis=0, ddof=1).mean()) if len(self.log_probs) > 1 else 0.0
 
 
+class Influence(NamedTuple):
+    """What one condition did to an answer."""
+
+    condition: str
+    value: Any
+    moved: float  # by how much probability the answer without it differs, 0 to 1
+    without: Any  # the likeliest category, or the median of a number, without it
+    answer: Any  # and with it
+
+
 @final
 @dataclass(frozen=True)
 class Answer:
@@ -44,8 +56,10 @@ class Answer:
 
     law: Law
     weight: Float[Tensor, " laws"]
-    matches: Matches | None
+    matches: Matches | None  # the training rows it rests on; None if no rows were kept
     column: Column
+    given: Mapping[str, Any] = field(default_factory=dict)
+    again: Callable[[Mapping[str, Any]], "Answer"] | None = None  # the same question, given something else
 
     @property
     def is_category(self) -> bool:
@@ -69,8 +83,44 @@ class Answer:
         table = (self.weight[:, None] * self.law.pmf()).sum(0).tolist()
         return dict(zip(self.column.levels, table, strict=False))
 
+    @property
+    def rows(self) -> int | None:
+        """How many training rows match what is given; None if the model keeps no rows.
+
+        Numbers match if they are the same; where fewer than ten rows have the same, if they are about the same.
+        """
+        return None if self.matches is None else len(self.matches.values)
+
+    def share(self, what: Any) -> float | None:
+        """In which share of the matching training rows the column has this value, or lies in this range or set."""
+        if self.matches is None or not len(self.matches.values):
+            return None
+        step = self.column.spacing / self.column.scale if isinstance(self.column, NumberColumn) else 1.0
+        return float(allowed_values(self.column, what).holds(self.matches.values, step).float().mean())
+
+    def explain(self) -> list["Influence"]:
+        """What every condition did: how far the answer would be from this one without it. The strongest comes first."""
+        if self.again is None:
+            raise InputError("This answer does not know its question. Ask by model.conditional(row, target).")
+        found = []
+        for name, value in self.given.items():
+            other = self.again({k: v for k, v in self.given.items() if k != name})
+            found.append(Influence(name, value, self._apart(other), other.mode(), self.mode()))
+        return sorted(found, key=lambda one: -one.moved)
+
+    def _apart(self, other: "Answer") -> float:
+        """The largest difference between the two probabilities of anything: half the sum over levels, or over twentieths."""
+        if self.is_category:
+            return sum(abs(p - other.pmf()[level]) for level, p in self.pmf().items()) / 2
+        places = sorted({answer._place(q / 20) for answer in (self, other) for q in range(1, 20)})
+        mine, theirs = ([0.0, *(answer._cdf(place) for place in places), 1.0] for answer in (self, other))
+        return float(np.abs(np.diff(mine) - np.diff(theirs)).sum() / 2)
+
     def prob(self, value: Any) -> float:
-        """The probability of one value, of a number as it would be written down."""
+        """The probability of one value, of a number as it would be written down; or of a range or a set."""
+        if isinstance(value, Between | OneOf):
+            allowed = allowed_values(self.column, value)
+            return float((self.weight * allowed.mass(self.law)).sum().clamp(0.0, 1.0))
         return float((self.weight * self.law.log_prob(self._all(encode_value(self.column, value))).exp()).sum())
 
     def cdf(self, value: Any) -> float:

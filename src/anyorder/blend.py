@@ -96,6 +96,10 @@ class Blend(nn.Module):
                 "Give all numbers heads with room for the same number of atoms, as table_heads does."
             )
 
+    @property
+    def has_memory(self) -> bool:
+        return any(isinstance(member, Memory) for member in self.members())
+
     def members(self) -> list[Member]:
         return [model for model in self.models if isinstance(model, Member)]
 
@@ -137,8 +141,11 @@ class Mixed(Laws):
     own: Int[Tensor, " batch"] | None  # which training row it is
 
     def at(self, cells: Some) -> Law:
-        laws, circumstances = self.each_at(cells)
-        return mixed(laws, self.log_weight(circumstances))
+        if any(isinstance(part, Recalled) for part in self.parts):
+            laws, at = self.each_at(cells)
+            return mixed(laws, self.log_weight(at))
+        laws, at = self._smooth_at(cells)
+        return self._with_recurring(mixed(laws, self.log_weight(at)), cells)  # the same, once for all models
 
     def masses(
         self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None = None
@@ -161,21 +168,31 @@ class Mixed(Laws):
 
     def each_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
         """The laws by each model that is asked, and what their weights depend on."""
+        laws, at = self._smooth_at(cells)
+        parts = self._asked(at.variable, 1 / at.few - 1)
+        copies = [isinstance(part, Recalled) for part in parts]  # a memory copies values by itself
+        return [law if copy else self._with_recurring(law, cells) for law, copy in zip(laws, copies, strict=True)], at
+
+    def _smooth_at(self, cells: Some) -> tuple[list[Law], Circumstances]:
+        """The same, without the share of values that were seen."""
         row, variable = self.cells_at(cells, len(self.known))
-        known, own = self.known[row], None if self.own is None else self.own[row]
+        known = self.known[row]
         laws, nearest = list[Law](), torch.zeros(known.shape)
         for part in self._asked(variable, known):
             if isinstance(part, Recalled):
                 law, nearest = part.with_distance(cells)
             else:
                 law = part.at(cells)
-            law = sharpened(law, self.blend.temperatures(variable, known))
-            if self.blend.recurring is not None and isinstance(law, LatticeLaw) and not isinstance(part, Recalled):
-                law = self.blend.recurring.law(law, variable, own)  # a memory copies values by itself
-            laws.append(law)
+            laws.append(sharpened(law, self.blend.temperatures(variable, known)))
         return laws, self.blend.circumstances(variable, known, nearest)
 
-    def _asked(self, variable: Int[Tensor, "*cells"], known: Int[Tensor, "*cells"]) -> list[Laws]:
+    def _with_recurring(self, law: Law, cells: Some) -> Law:
+        if self.blend.recurring is None or not isinstance(law, LatticeLaw):
+            return law
+        row, variable = self.cells_at(cells, len(self.known))
+        return self.blend.recurring.law(law, variable, None if self.own is None else self.own[row])
+
+    def _asked(self, variable: Int[Tensor, "*cells"], known: Tensor) -> list[Laws]:
         """The parts of those models that have a weight in one of these cells."""
         return [part for part, asked in zip(self.parts, self._some(variable, known), strict=True) if asked]
 

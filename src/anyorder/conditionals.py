@@ -42,7 +42,8 @@ class Laws(ABC):
         law = law if temperature is None else sharpened(law, temperature)
         if isinstance(law, DiscreteLaw):
             return law.pmf()
-        return between(law.cdfs(edges.expand(len(law.mean()), -1, -1)))
+        rows = len(law.spacing) if isinstance(law, LatticeLaw) else len(law.mean())
+        return between(law.cdfs(edges.expand(rows, -1, -1)))
 
 
 def sharpened(law: Law, temperature: Tensor) -> Law:

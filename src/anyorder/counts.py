@@ -150,7 +150,8 @@ class Counted(nn.Module):
         if isinstance(law, DiscreteLaw):
             return law.pmf()
         assert edges is not None
-        return between(law.cdfs(edges.to(law.mean()).expand(len(law.mean()), -1)))
+        assert isinstance(law, LatticeLaw)
+        return between(law.cdfs_between_bins(edges.to(law.spacing).expand(len(law.spacing), -1)))
 
 
 @final
@@ -341,7 +342,7 @@ class CountedLaws(Laws):
         if isinstance(law, DiscreteLaw):
             return CategoricalLaw(law.log_pmf() + weight.to(law.log_pmf()).log())
         assert isinstance(law, LatticeLaw)
-        edges = self._edges.to(law.mean())[torch.searchsorted(self.index, variable.contiguous())]
+        edges = self._edges.to(law.spacing)[torch.searchsorted(self.index, variable.contiguous())]
         return ReweightedNumber(law.spacing, law, edges, weight.to(edges))
 
     @cached_property

@@ -201,11 +201,29 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         return self.encoder_.frame(drawn, self.like_, exactly=as_given(self.encoder_, values))
 
     def conditional(self, row: Row, target: Label) -> Answer:
-        """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`)."""
+        """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
+
+        The answer also says how many training rows match (`rows`, `share`), and what every condition did (`explain`).
+        """
         self._check()
         place = self.schema_.index(target)
-        evidence = read_evidence(self.encoder_, known_of(self.encoder_, by_name("row", row), str(target)))
-        return Answer(*law_given(self.model_, evidence, place, self._rng()), self.encoder_.columns[place])
+        given = known_of(self.encoder_, by_name("row", row), str(target))
+        found = law_given(self.model_, read_evidence(self.encoder_, given), place, self._rng())
+        return Answer(*found, self.encoder_.columns[place], given, lambda other: self.conditional(other, target))
+
+    def probability(self, event: Row, given: Row | None = None) -> float:
+        """How likely it is that all of several columns have these values, or lie in these ranges or sets, given others.
+
+        >>> model.probability({"income": ">50K", "sex": "Female"}, {"age": Between(60, None)})  # doctest: +SKIP
+        """
+        self._check()
+        known, result = dict(by_name("given", given or {})), 1.0
+        for name, what in by_name("event", event).items():
+            if name in known:
+                raise InputError(f"{name!r} is both asked for and given. Name every column once.")
+            result *= self.conditional(known, name).prob(what)
+            known[name] = what
+        return result
 
     def predict(self, X: Frame, target: Label | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 
 from .counts import SMALLEST, Counted, posterior
 from .data import Between, OneOf, TableEncoder
-from .data.columns import NumberColumn
+from .data.columns import Column, NumberColumn
 from .data.table import encode_value
 from .errors import InputError
 from .heads import Law
@@ -40,13 +40,43 @@ def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
     for name, value in values.items():
         place = encoder.schema.index(name)
         column = encoder.columns[place]
-        if isinstance(value, Between):
-            open_[place] = interval(column, value)
-        elif isinstance(value, OneOf):
-            open_[place] = Members(tuple(dict.fromkeys(encode_value(column, one) for one in value.values)))
+        if isinstance(value, Between | OneOf):
+            open_[place] = allowed_values(column, value)
         else:
             x[0, place] = encode_value(column, value)
+        warn_if_outside(column, value)
     return Evidence(x, x.isfinite(), open_)
+
+
+def allowed_values(column: Column, what: Any) -> Allowed:
+    """What a value, a range or a set means in model space."""
+    if isinstance(what, Between):
+        return interval(column, what)
+    values = what.values if isinstance(what, OneOf) else (what,)
+    return Members(tuple(dict.fromkeys(encode_value(column, one) for one in values)))
+
+
+def warn_if_outside(column: Column, value: Any) -> None:
+    """Say so if a value, or all of a range or a set, lies beyond all that was seen: the model can only guess there."""
+    if not isinstance(column, NumberColumn) or len(column.knots) < 2:
+        return
+    seen = [column.place(end) for end in (column.knots[0], column.knots[-1])]
+    if isinstance(value, Between):
+        ends = [None if end is None else encode_value(column, end) for end in (value.low, value.high)]
+    else:
+        values = [encode_value(column, one) for one in (value.values if isinstance(value, OneOf) else (value,))]
+        ends = [min(values), max(values)]
+    low, high = (math.inf * sign if end is None else end for end, sign in zip(ends, (-1, 1), strict=True))
+    step = column.spacing / column.scale / 2
+    if high < seen[0] - step or low > seen[1] + step:
+        first, last = column.decode(np.array(seen))
+        text = (
+            f"{value.low} to {value.high}" if isinstance(value, Between) else value.values if isinstance(value, OneOf) else value
+        )
+        warnings.warn(
+            f"{column.name} = {text} lies outside what was seen in training, {first} to {last}: the answer is a guess.",
+            stacklevel=4,
+        )
 
 
 def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict[str, Any]:

@@ -102,8 +102,7 @@ def needed(models: list[Member]) -> list[int]:
 
 def counted(blend: Blend, x: Values, present: Mask, place: Tensor, rng: torch.Generator) -> Counted:
     """The blend corrected by counting all rows."""
-    has_memory = any(isinstance(member, Memory) for member in blend.members())
-    model = Counted(blend, x, present, place if has_memory else None)
+    model = Counted(blend, x, present, place if blend.has_memory else None)
     estimate_worth(model, rng)
     return model
 

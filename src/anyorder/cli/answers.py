@@ -6,9 +6,9 @@ from typing import Any
 from ..answers import Answer
 from ..data.columns import CategoryColumn, Column, NumberColumn
 from ..estimator import AnyOrder
-from .cells import ends, evidence, find_column, one_value, plain
+from .cells import evidence, find_column, plain, typed
 from .files import pandas
-from .question import Among, Asked, Is, Part, Wanted, Within, write_part, write_question
+from .question import Asked, Part, write_part, write_question
 
 Document = dict[str, Any]
 BINS, LEVEL, RARE = 16, 0.9, 0.05
@@ -19,29 +19,50 @@ def ask(model: AnyOrder, asked: Asked) -> Document:
     columns = [find_column(model.encoder_, part.name) for part in asked.targets]
     known = evidence(model.encoder_, asked.given)
     answers = [answer(model, column, part, known) for column, part in zip(columns, asked.targets, strict=True)]
-    return {"question": write_question(asked), "given": [write_part(part) for part in asked.given], "answers": answers}
+    document: Document = {
+        "question": write_question(asked),
+        "given": [write_part(part) for part in asked.given],
+        "answers": answers,
+    }
+    events = {part.name: typed(column, part.wanted) for column, part in zip(columns, asked.targets, strict=True) if part.wanted}
+    if 1 < len(events) == len(asked.targets):
+        document["joint"] = {
+            "wanted": ", ".join(map(write_part, asked.targets)),
+            "probability": model.probability(events, known),
+            **joint_share(model, events, known),
+        }
+    return document
 
 
 def answer(model: AnyOrder, column: Column, part: Part, known: dict[str, Any], bins: int = BINS) -> Document:
     found = model.conditional(known, part.name)
+    grounds = {"rows": found.rows, "exactly": found.matches is None or found.matches.exactly, "conditions": influences(found)}
     if part.wanted is not None:
-        probability = probability_of(found, column, part.wanted)
+        what = typed(column, part.wanted)
         precision = {"precision": column.spacing} if isinstance(column, NumberColumn) else {}
-        return {"target": part.name, "wanted": write_part(part), "probability": min(1.0, max(0.0, probability)), **precision}
-    return {"target": part.name, **(category_law(found, column) if found.is_category else number_law(found, column, bins))}
+        probability = {"probability": found.prob(what), "share": found.share(what)}
+        return {"target": part.name, "wanted": write_part(part), **probability, **precision, **grounds}
+    law = category_law(found, column) if found.is_category else number_law(found, column, bins)
+    return {"target": part.name, **law, **grounds}
 
 
-def probability_of(found: Answer, column: Column, wanted: Wanted) -> float:
-    """Of one value the mass at the recorded precision, of several their sum, of a range all between its ends."""
-    match wanted:
-        case Is(text):
-            return float(found.prob(one_value(column, text)))
-        case Among(texts):
-            return float(sum(found.prob(value) for value in {one_value(column, text) for text in texts}))
-        case Within(low, high):
-            first, last = ends(column, low, high)
-            below = 0.0 if first is None else float(found.cdf(first)) - float(found.prob(first))
-            return (1.0 if last is None else float(found.cdf(last))) - below
+def influences(found: Answer) -> list[Document]:
+    """What every condition did, if there are several."""
+    if len(found.given) < 2:
+        return []
+    return [{"condition": one.condition, "moved": one.moved} for one in found.explain()]
+
+
+def joint_share(model: AnyOrder, events: dict[str, Any], known: dict[str, Any]) -> Document:
+    """How many training rows match what is given, and in which share of them all events hold."""
+    share, rows, given = 1.0, None, dict(known)
+    for name, what in events.items():
+        found = model.conditional(given, name)
+        rows = found.rows if rows is None else rows
+        if (part := found.share(what)) is None:
+            return {"rows": rows, "share": 0.0 if share == 0 else None}
+        share, given[name] = share * part, what
+    return {"rows": rows, "share": share}
 
 
 def category_law(found: Answer, column: Column) -> Document:

@@ -6,10 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+
 from ..data import TableEncoder
-from ..data.columns import CategoryColumn, Column, NumberColumn
+from ..data.columns import CategoryColumn, Column, NumberColumn, read_moment
 from ..errors import InputError
-from .question import Among, Is, Part, Wanted, Within, quoted_name
+from .question import Among, Compared, Is, Part, Wanted, Within, quoted_name
 
 DAY = 24 * 3600 * 1000  # in milliseconds, the unit of instants
 
@@ -46,6 +48,35 @@ def typed(column: Column, wanted: Wanted) -> Any:
             return OneOf(tuple(one_value(column, text) for text in texts))
         case Within(low, high):
             return Between(*ends(column, low, high))
+        case Compared("!=", text):
+            return OneOf(all_but(column, one_value(column, text)))
+        case Compared(sign, text):
+            return beyond(column, sign, text)
+
+
+def all_but(column: Column, value: Any) -> tuple[Any, ...]:
+    """All levels of a category but one."""
+    if not isinstance(column, CategoryColumn):
+        name = quoted_name(column.name)
+        raise InputError(
+            f"{name}!={value}: column {column.name!r} holds numbers. Ask for {name}<{value} and {name}>{value} apart."
+        )
+    return tuple(level for level in column.levels if level != value)
+
+
+def beyond(column: Column, sign: str, text: str) -> Any:
+    """All values above or below one that is not among them."""
+    from ..data import Between
+
+    name = quoted_name(column.name)
+    if not isinstance(column, NumberColumn):
+        raise InputError(f"{name}{sign}{text}: column {column.name!r} is a category and has no order. Write {name} in (a, b).")
+    value = number(column, text)
+    plain_number = read_moment(column.unit, value) if column.is_moment else float(value)
+    step = column.spacing / column.scale
+    place = column.place(plain_number, np.floor) + step if sign == ">" else column.place(plain_number, np.ceil) - step
+    end = column.decode(np.array([place]))[0]
+    return Between(end, None) if sign == ">" else Between(None, end)
 
 
 def ends(column: Column, low: str | None, high: str | None) -> tuple[Any, Any]:
@@ -110,9 +141,8 @@ def number(column: NumberColumn, text: str) -> Any:
             return value
     except ValueError:
         pass
-    hint = f" For a range write {quoted_name(column.name)}=50.. or {quoted_name(column.name)}=..50." if text[:1] in "<>" else ""
     raise InputError(
-        f"{column.name}={text}: expected {expected.get(column.unit, 'a number')}, since that is what the column holds.{hint}"
+        f"{column.name}={text}: expected {expected.get(column.unit, 'a number')}, since that is what the column holds."
     )
 
 

@@ -76,15 +76,32 @@ def show_answers(document: Document) -> None:
             out.line(f"{answer['wanted']}{given}", "bold")
             precision = f", recorded to {answer['precision']:g}" if "precision" in answer else ""
             out.pairs(("probability", probability_text(answer["probability"]) + precision))
+            show_grounds(out, answer)
         elif answer["kind"] == "category":
             out.line(f"{answer['target']}{given}", "bold")
             show_category(out, answer)
+            show_grounds(out, answer)
         else:
             out.line(f"{answer['target']}{given}", "bold")
             show_number(out, answer)
+            show_grounds(out, answer)
         out.line()
-    if len(document["answers"]) > 1:
+    if "joint" in document:
+        out.line(f"all of it{given}", "bold")
+        out.pairs(("probability", probability_text(document["joint"]["probability"])))
+        show_grounds(out, document["joint"])
+    elif len(document["answers"]) > 1:
         out.line("Each of these is the law of one column alone, given the evidence; they are not joint.", "dim")
+
+
+def show_grounds(out: Printer, answer: Document) -> None:
+    """What an answer rests on: how many training rows match, what they say, and what every condition did."""
+    if answer.get("rows") is not None:
+        said = f": {percent(answer['share']).strip()}" if answer.get("share") is not None else ""
+        match = "match" if answer.get("exactly", True) else "match about"
+        out.line(f"  {answer['rows']:,} of the training rows {match}{said}", "dim")
+    if moved := answer.get("conditions"):
+        out.line("  moved by " + ", ".join(f"{one['condition']} {percent(one['moved']).strip()}" for one in moved), "dim")
 
 
 def show_category(out: Printer, answer: Document) -> None:

@@ -1,19 +1,20 @@
 """Questions as a person types them, "income | age=30..40, city in (Oslo, Bergen)": text to parts and back, knowing no model."""
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
 from ..errors import InputError
 
 QUOTED = re.compile(r"\"((?:[^\"]|\"\")*)\"|'((?:[^']|'')*)'")
-AFTER_NAME = re.compile(r"\s+in\s*(?P<list>\()|\s*(?P<mark>[=,|]|\Z)")
+AFTER_NAME = re.compile(r"\s+in\s*(?P<list>\()|\s*(?P<mark>!=|>=|<=|[=<>,|]|\Z)")
 AFTER_VALUE = re.compile(r"\s*(\.\.|[,|]|\Z)")
 AFTER_END = re.compile(r"\s*([,|]|\Z)")
 AFTER_MEMBER = re.compile(r"\s*([,)]|\Z)")
 # What cannot stand without quotes.
-RISKY_NAME = re.compile(r"[=,|()<>]|^[\"']|\bin\b")
-RISKY_VALUE = re.compile(r"[,|()]|\.\.|^[.\"']|\.$")
+RISKY_NAME = re.compile(r"[=,|()<>!]|^[\"']|\bin\b")
+RISKY_VALUE = re.compile(r"[,|()]|^[<>=]|\.\.|^[.\"']|\.$")
 
 
 @final
@@ -41,7 +42,16 @@ class Among:
     texts: tuple[str, ...]
 
 
-Wanted = Is | Within | Among
+@final
+@dataclass(frozen=True)
+class Compared:
+    """Above or below a value, or any other one: the sign is <, > or !=."""
+
+    sign: str
+    text: str
+
+
+Wanted = Is | Within | Among | Compared
 
 
 class Part(NamedTuple):
@@ -104,7 +114,8 @@ def check_given(text: str, given: list[Part]) -> None:
         if part.wanted is None:
             name = quoted_name(part.name)
             raise InputError(
-                f"In {text!r}, {part.name!r} is given without a value. Write {name}=..., {name}=low..high or {name} in (a, b)."
+                f"In {text!r}, {part.name!r} is given without a value. "
+                f"Write {name}=..., {name}=low..high, {name}>low or {name} in (a, b)."
             )
 
 
@@ -113,6 +124,15 @@ def check_once(text: str, parts: list[Part]) -> None:
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"In {text!r}, {name!r} stands {names.count(name)} times. Name every column once.")
+
+
+SIGNS: dict[str, Callable[[str], Wanted]] = {
+    ">=": lambda text: Within(text, None),
+    "<=": lambda text: Within(None, text),
+    ">": lambda text: Compared(">", text),
+    "<": lambda text: Compared("<", text),
+    "!=": lambda text: Compared("!=", text),
+}
 
 
 @final
@@ -133,14 +153,12 @@ class Reader:
 
     def part(self) -> Part:
         name, mark = self.word(AFTER_NAME, "the name of a column")
-        if name.endswith(("<", ">")) and mark == "=":
-            plain = name[:-1].strip()
-            raise self.error(
-                f"{name + '='!r} is not understood; write a range: {plain}=50.. for at least, {plain}=..50 for at most"
-            )
         self.last = mark
         if mark == "=":
             return Part(name, self.value())
+        if mark in SIGNS:
+            text, self.last = self.word(AFTER_END, f"a value after {mark}")
+            return Part(name, SIGNS[mark](text))
         return Part(name, self.members()) if mark == "(" else Part(name)
 
     def value(self) -> Wanted:
@@ -201,7 +219,7 @@ class Reader:
 
     def error(self, what: str) -> InputError:
         return InputError(
-            f"Cannot read {self.text!r}: {what}. A question looks like: income | age=30..40, city in (Oslo, 'New York')."
+            f"Cannot read {self.text!r}: {what}. A question looks like: income | age>30, city in (Oslo, 'New York')."
         )
 
 
@@ -220,6 +238,8 @@ def write_part(part: Part) -> str:
             return f"{name}={'' if low is None else quoted(low)}..{'' if high is None else quoted(high)}"
         case Among(texts):
             return f"{name} in ({', '.join(map(quoted, texts))})"
+        case Compared(sign, text):
+            return f"{name}{sign}{quoted(text)}"
     return name
 
 

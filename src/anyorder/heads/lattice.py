@@ -36,6 +36,19 @@ class LatticeLaw(Law):
     def shortfall(self, x: Cells) -> Cells:
         """E max(0, x - X), the area under the cdf up to x, before rounding."""
 
+    def cdfs_between_bins(self, edges: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells edge"]:
+        """P(X <= edge), at edges between bins inside which alone the law may have been changed."""
+        return self.cdfs(edges)
+
+    def means_upto(self, edges: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells edge"]:
+        """E[X; X <= edge] before rounding, at such edges: the edge times its cdf, less the area under it."""
+        return edges * self.cdfs(edges) - self.shortfalls(edges)
+
+    def shortfalls(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        """The shortfall at several places of every cell."""
+        cells, count = self.spacing.ndim, x.shape[-1]
+        return self.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], count, *t.shape[cells:])).shortfall(x)
+
     def quantile(self, q: Cells) -> Cells:
         """By bisection over the lattice, in double precision."""
         wide = self.each(lambda t: t.double())

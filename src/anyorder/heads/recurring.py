@@ -144,10 +144,22 @@ class RecurringNumber(LatticeLaw):
 
     def mean(self) -> Cells:
         """Before rounding: every bin's share moves from the law's own mean in it to that of its values."""
+        return self.law.mean() + self._moved.sum(-1)
+
+    def cdfs_between_bins(self, edges: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells edge"]:
+        return self.law.cdfs_between_bins(edges)
+
+    def means_upto(self, edges: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells edge"]:
+        below = self._bins.high.unsqueeze(-2) <= edges.unsqueeze(-1)
+        return self.law.means_upto(edges) + (below * self._moved.unsqueeze(-2)).sum(-1)
+
+    @cached_property
+    def _moved(self) -> Float[Tensor, "*cells bin"]:
+        """How far the mean moves by what every bin's values share."""
         bins = self._bins
         ends = torch.where(bins.high < FAR, bins.high * bins.upper - bins.area_high, self.law.mean().unsqueeze(-1))
         start = torch.where(bins.low > -FAR, bins.low * bins.below - bins.area_low, 0.0)
-        return self.law.mean() + (bins.share * ((bins.upper - bins.below) * bins.mean - (ends - start))).sum(-1)
+        return bins.share * ((bins.upper - bins.below) * bins.mean - (ends - start))
 
     def shortfall(self, x: Cells) -> Cells:
         """The area under the distribution function: the law's, and in every bin up to x what its values add to it."""
@@ -231,17 +243,17 @@ class RecurringNumber(LatticeLaw):
         rows = of(self.table.rows) - here.to(low.dtype)
         total = torch.where(of(self.table.rows) > 0, self.table.total[last.clamp(min=0)].to(low.dtype), 0.0)
         share = torch.where((place < count) & (rows > 0), of(self.table.share), 0.0)
-        cells, width = self.spacing.ndim, bins.shape[-1]
-        wide = self.law.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], width, *t.shape[cells:]))
-        below, upper = (self.law.cdfs(ends) for ends in (low, high))
+        cdf, area = self.law.cdfs(high[..., :-1]), self.law.shortfalls(high[..., :-1])  # bins follow each other
+        none = torch.zeros_like(share[..., :1])
+        top = torch.where(low[..., -1:] < FAR, self.law.shortfalls(high[..., -1:]), 0.0)
         return Bins(
             share,
             low,
             high,
-            torch.where(low <= -FAR, 0.0, below),
-            torch.where(high >= FAR, 1.0, upper),
-            torch.where(low <= -FAR, 0.0, wide.shortfall(low)),
-            wide.shortfall(high),
+            torch.cat([none, cdf], dim=-1),
+            torch.where(high >= FAR, 1.0, torch.cat([cdf, none + 1], dim=-1)),
+            torch.cat([none, area], dim=-1),
+            torch.cat([area, top], dim=-1),
             (total - torch.where(here, own, 0.0)) / rows.clamp(min=1),
         )
 

@@ -57,7 +57,7 @@ class ReweightedNumber(LatticeLaw):
 
     def mean(self) -> Cells:
         """Before rounding: the mean inside every bin times its new probability."""
-        ends = self.edges * self.law.cdfs(self.edges) - self._shortfalls  # E[X; X <= edge]
+        ends = self.law.means_upto(self.edges)
         upto = torch.cat([torch.zeros_like(ends[..., :1]), ends, self.law.mean().unsqueeze(-1)], dim=-1)
         return (self._pieces.ratio * upto.diff(dim=-1)).sum(-1)
 
@@ -100,7 +100,7 @@ class ReweightedNumber(LatticeLaw):
 
     @cached_property
     def _pieces(self) -> Pieces:
-        cdf = self.law.cdfs(self.edges)
+        cdf = self.law.cdfs_between_bins(self.edges)
         none = torch.zeros_like(cdf[..., :1])
         mass = torch.cat([none, cdf, none + 1], dim=-1).diff(dim=-1).clamp(min=0.0)
         ratio = self.weight / (mass * self.weight).sum(-1, keepdim=True).clamp(min=TINY)
@@ -110,9 +110,7 @@ class ReweightedNumber(LatticeLaw):
     @cached_property
     def _shortfalls(self) -> Float[Tensor, "*cells edge"]:
         """Of the law, at every edge."""
-        cells, count = self.spacing.ndim, self.edges.shape[-1]
-        wide = self.law.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], count, *t.shape[cells:]))
-        return wide.shortfall(self.edges)
+        return self.law.shortfalls(self.edges)
 
 
 def accepted(share: Cells, rng: Generator) -> Bool[Tensor, "*cells"]:

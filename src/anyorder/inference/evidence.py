@@ -58,7 +58,7 @@ class Interval(Allowed):
         """P(X < low) and P(X <= high), in double precision where the law can."""
         if isinstance(law, LatticeLaw):
             law = law.each(lambda t: t.double())
-        low, high = (torch.full_like(law.mean(), end) for end in (self.low, self.high))
+        low, high = (torch.full_like(cells_of(law), end) for end in (self.low, self.high))
         below = law.cdf(low) - law.log_prob(low).exp() if self.low > -math.inf else torch.zeros_like(low)
         upto = law.cdf(high) if self.high < math.inf else torch.ones_like(high)
         return below.clamp(min=0).double(), upto.double()
@@ -82,8 +82,13 @@ class Members(Allowed):
         return ((values[:, None] - values.new_tensor(self.values)).abs() < spacing / 2).any(-1)
 
     def _log_masses(self, law: Law) -> Float[Tensor, "*cells members"]:
-        like = law.mean()
+        like = cells_of(law)
         return torch.stack([law.log_prob(torch.full_like(like, value)) for value in self.values], dim=-1)
+
+
+def cells_of(law: Law) -> Cells:
+    """A tensor with one number for each of the law's cells."""
+    return law.spacing if isinstance(law, LatticeLaw) else law.mean()
 
 
 class Particles(NamedTuple):

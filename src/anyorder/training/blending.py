@@ -20,7 +20,7 @@ from .edges import Edges, EdgeSampler
 from .loss import usual_loss
 
 QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
-ALL_ELSE = 6144  # questions about a value given all else, at most
+ALL_ELSE = 16384  # questions about a value given all else, at most
 FEW_KNOWN = 1024  # questions of which a few values are known
 OFTEN = 0.5  # how much those two kinds of questions count each, next to all others
 SMALL_ERROR = 0.1  # standard deviations, below which an error is small when models are left out
@@ -46,10 +46,11 @@ class Answered(NamedTuple):
     skill: Float[Tensor, "cell model"]  # nats by which the bin of the truth is likelier than by its share of all rows
     weight: Float[Tensor, " cell"]
 
-    def by(self, models: list[int]) -> "Answered":
-        """What some of the models said."""
+    def by(self, models: list[int], near: bool) -> "Answered":
+        """What some of the models said; without a memory among them, nobody knows how near it comes."""
+        at = self.at if near else self.at._replace(nearest=torch.zeros_like(self.at.nearest))
         log_p, off, away, skill = (part[:, models] for part in (self.log_p, self.off, self.away, self.skill))
-        return Answered(self.at, log_p, off, away, self.apart[:, models][:, :, models], skill, self.weight)
+        return Answered(at, log_p, off, away, self.apart[:, models][:, :, models], skill, self.weight)
 
     def crps(self, mix: Float[Tensor, "cell model"]) -> Float[Tensor, " cell"]:
         """Of the mixture: E|X - y| - E|X - X'| / 2, linear and quadratic in the weights."""
@@ -104,14 +105,16 @@ def fit_weights(
     weight = best_weights(blend, said, usual, steps)
     for model in range(len(kept) - 1, 0, -1):  # a network is always there
         rest = [one for one in kept if one != model]
-        fewer = some_of(blend, rest)
-        other = best_weights(fewer, said.by(rest), usual, steps)
-        saved = mean_loss(fewer, said.by(rest), other, usual) - mean_loss(some_of(blend, kept), said.by(kept), weight, usual)
+        now, fewer = some_of(blend, kept), some_of(blend, rest)
+        fewer_said = said.by(rest, fewer.has_memory)
+        other = best_weights(fewer, fewer_said, usual, steps)
+        saved = mean_loss(fewer, fewer_said, other, usual) - mean_loss(now, said.by(kept, now.has_memory), weight, usual)
         if saved < (pays[model] if pays else 0.0):
             kept, weight = rest, other
     blend.weight.data.zero_()
     blend.weight.data[kept] = weight
-    blend.least[kept] = least_weight(some_of(blend, kept), said.by(kept), weight)
+    rest_of = some_of(blend, kept)
+    blend.least[kept] = least_weight(rest_of, said.by(kept, rest_of.has_memory), weight)
     return kept
 
 

@@ -181,9 +181,7 @@ def grow_one(trees: Trees, table: Table, settings: dict[str, float], seed: int) 
     write_down(trees, [predictor.nodes for (predictor,) in grown._predictors])
 
 
-def copies(
-    x: Values, present: Mask, target: int, rng: Generator, gaps: Sequence[float] = GAPS, most: int = MOST_ROWS
-) -> Table:
+def copies(x: Values, present: Mask, target: int, rng: Generator, gaps: Sequence[float] = GAPS, most: int = MOST_ROWS) -> Table:
     """The rows once for every share of gaps, or a part of a large table; NaN is a gap."""
     rows, share = torch.arange(len(x)).repeat(len(gaps)), torch.tensor(gaps).repeat_interleave(len(x))
     if len(rows) > most:
