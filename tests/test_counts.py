@@ -24,6 +24,7 @@ from anyorder import (
 )
 from anyorder.counts import Counted, contradiction, degrees, estimate_worth, posterior
 from anyorder.inference import fixed_orders
+from anyorder.pair_counts import PairCounted
 from anyorder.recurring import Recurring
 from anyorder.row_index import FEWEST, RowIndex
 from anyorder.subsets import MixtureOfOrders
@@ -284,6 +285,36 @@ def test_what_is_too_large_to_keep_is_matched_again(monkeypatch):
     monkeypatch.setattr("anyorder.counts.WORDS_AT_ONCE", 3 * model.index.words)
     model.expected.clear()
     torch.testing.assert_close(model(x, given).log_prob(x), kept)
+
+
+@pytest.mark.parametrize("schema", [CODES, MIXED], ids=["codes", "mixed"])
+def test_counts_of_pairs_say_the_same_where_nothing_or_one_value_is_known(schema, tmp_path):
+    counted = counted_of(schema, 500, worth=30.0)
+    for place, values in enumerate(counted.index.frequent):
+        counted.index.frequent[place] = None if values is None else values[:0]  # pairs do not look twice at equal values
+    x, _ = rows_of(schema, 20, seed=7)
+    known = [torch.zeros_like(x, dtype=torch.bool), *(torch.arange(len(schema)).expand_as(x) == i for i in range(len(schema)))]
+    wanted = [[counted(x, given).log_prob(x) for given in known], counted.model(x, known[1] | known[2]).log_prob(x)]
+    pairs = PairCounted.of(counted)
+    for model in (pairs, saved_and_loaded(pairs, tmp_path)):
+        for given, answer in zip(known, wanted[0], strict=True):
+            torch.testing.assert_close(model(x, given).log_prob(x)[~given], answer[~given], atol=1e-4, rtol=1e-4)
+        torch.testing.assert_close(model(x, known[1] | known[2]).log_prob(x), wanted[1])  # given two, the blend
+
+
+def test_counts_of_few_rows_are_not_among_the_pairs():
+    counted = counted_of(CODES, 60)
+    pairs = PairCounted.of(counted)
+    first = np.cumsum([0, *pairs.index.bins])
+    for start, stop in itertools.pairwise(first):
+        total = pairs.seen[:, start:stop].sum(-1)
+        assert ((total == 0) | (total >= FEWEST)).all()
+    assert not any(tensor.shape[0] == 60 for tensor in pairs.state_dict().values())
+
+
+def saved_and_loaded(model, folder):
+    save_model(model, folder / "m.ao")
+    return load_model(folder / "m.ao")
 
 
 def test_a_file_keeps_the_rows_and_gives_the_same_answers(tmp_path):

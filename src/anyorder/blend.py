@@ -76,6 +76,12 @@ class Blend(nn.Module):
         recurring.use(self.share)
         self.recurring = recurring
 
+    def forget(self) -> "Blend":
+        """Keep nothing of the values that were seen."""
+        self.share.zero_()
+        self.recurring = None
+        return self
+
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         if context is not None and context.shape[1] != 2:
             raise InputError(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
@@ -11,16 +11,13 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .blend import Blend, Member
-from .boosting import Boosted
-from .conditionals import Conditionals, Laws, Some, between
+from .blend import Blend
+from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import CategoricalLaw, DiscreteLaw, LatticeLaw, Law
 from .heads.reweighted import ReweightedNumber
-from .memory import Memory
-from .model import AnyOrderModel
 from .recurring import Recurring
-from .row_index import FEWEST, Codes, RowIndex, Table, Words
+from .row_index import FEWEST, Binning, Codes, RowIndex, Table, Words
 from .schema import Mask, Real, Recorded, Values, spacing_of
 
 WITNESSES = 32  # matching rows whose expectations stand for those of all
@@ -105,8 +102,12 @@ class Counted(nn.Module):
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         own = None if context is None else context[:, 0]
         base = self.model(x, given, self.places_of(own))
-        recount = Recount(self, x, given, own)
-        return Conditionals([CountedLaws(part.index, part, k, recount) for k, part in enumerate(base.parts)])
+        recount = self.recount(x, given, own)
+        return Conditionals([CountedLaws(part.index, part, recount) for part in base.parts])
+
+    def recount(self, x: Values, given: Mask, own: Int[Tensor, " batch"] | None = None) -> "Recount":
+        """What was counted of what these rows know."""
+        return Recount(self, x, given, own)
 
     def places_of(self, own: Int[Tensor, " batch"] | None) -> Tensor | None:
         """What the blend is told of training rows: where they are in its memory, and among all of them."""
@@ -135,31 +136,13 @@ class Counted(nn.Module):
         codes = torch.from_numpy(self.index.codes[rows.numpy(), variable]).long()
         return torch.bincount(codes[codes >= 0], minlength=self.index.bins[variable])[None].float()
 
-    def reweighted(self, law: Law, weight: Float[Tensor, "cell bin"], variable: int) -> Law:
-        """The laws of one variable with every bin's probability times its weight, made to sum to 1."""
-        if isinstance(law, DiscreteLaw):
-            return CategoricalLaw(law.log_pmf() + weight.to(law.log_pmf()).log())
-        edges = self.index.edges[variable]
-        assert isinstance(law, LatticeLaw)
-        assert edges is not None
-        return ReweightedNumber(law.spacing, law, edges.to(law.spacing).expand(len(weight), -1), weight.to(law.spacing))
-
-    def bin_masses(self, law: Law, variable: int) -> Float[Tensor, "cell bin"]:
-        """The probability of every bin of one variable."""
-        edges = self.index.edges[variable]
-        if isinstance(law, DiscreteLaw):
-            return law.pmf()
-        assert edges is not None
-        assert isinstance(law, LatticeLaw)
-        return between(law.cdfs_between_bins(edges.to(law.spacing).expand(len(law.spacing), -1)))
-
 
 @final
 class Evidence:
     """What the rows of a batch know, as bins: all different ways of it, and which of them every row has."""
 
     def __init__(self, index: RowIndex, codes: Codes) -> None:
-        keys = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * 2)))[:, 0]
+        keys = np.ascontiguousarray(codes).view(np.dtype((np.void, codes.shape[1] * codes.itemsize)))[:, 0]
         _, first, self.which = np.unique(keys, return_index=True, return_inverse=True)
         self.index, self.codes = index, codes[first]
 
@@ -187,6 +170,7 @@ class Recount:
 
     def __init__(self, model: Counted, x: Values, given: Mask, own: Int[Tensor, " batch"] | None) -> None:
         self.model, self.x, self.given, self.own = model, x.cpu(), given.cpu(), None if own is None else own.cpu().numpy()
+        self.binning: Binning = model.index
 
     @cached_property
     def codes(self) -> Codes:
@@ -208,7 +192,7 @@ class Recount:
 
     def ratio(self, row: NDArray[np.int64], variable: int, mass: "Masses") -> tuple[NDArray[np.int64], Float[Tensor, "cell bin"]]:
         """Which of these rows are corrected, and the factors of the bins of a variable in them."""
-        counts = self._counts(self.alike, row, variable, self._with_expectations)
+        counts = self.counts(row, variable)
         chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
         if not len(chosen):
             return chosen, torch.zeros(0, self.model.index.bins[variable])
@@ -228,15 +212,19 @@ class Recount:
 
     def compared(self, row: NDArray[np.int64], variable: int) -> tuple[Float[Tensor, "cell bin"], Float[Tensor, "cell bin"]]:
         """How many rows are in every bin, and the shares that the model expects, where there are enough rows."""
-        counts = self._counts(self.alike, row, variable, self._with_expectations)
+        counts = self.counts(row, variable)
         chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
         expected = torch.from_numpy(counts.expected[chosen])
         alone = expected[:, 0].isnan()
         if alone.any():
             asked = torch.from_numpy(row[chosen])[alone]
             law = self.model.model(self.x[asked], self.given[asked]).law(variable)
-            expected[alone] = self.model.bin_masses(law, variable).float().cpu()
+            expected[alone] = self.model.index.masses(law, variable).float().cpu()
         return torch.from_numpy(counts.seen[chosen]), expected.clamp(min=SMALLEST)
+
+    def counts(self, row: NDArray[np.int64], variable: int) -> Counts:
+        """Of every row, where numbers in the same bin match."""
+        return self._counts(self.alike, row, variable, self._with_expectations)
 
     def _counts(self, evidence: Evidence, row: NDArray[np.int64], variable: int, of: Callable[..., Counts]) -> Counts:
         """Of every row, computed once for all that know the same."""
@@ -281,7 +269,7 @@ class Recount:
         for some in torch.arange(len(rows)).split(WITNESSES_AT_ONCE):
             given = torch.from_numpy(known)[group[some]]
             base = self.model.model(self.model.rows[rows[some]], given, self.model.places_of(rows[some]))
-            total.index_add_(0, group[some], self.model.bin_masses(base.law(variable), variable).float().cpu())
+            total.index_add_(0, group[some], self.model.index.masses(base.law(variable), variable).float().cpu())
         return np.asarray((total / total.sum(-1, keepdim=True)).numpy())
 
     def _without_own(self, evidence: Evidence, seen: Table, row: NDArray[np.int64], variable: int) -> Table:
@@ -297,15 +285,29 @@ class Recount:
         return seen
 
 
+@runtime_checkable
+class Recounted(Protocol):
+    """Some rows, and what was counted of what they know."""
+
+    @property
+    def binning(self) -> Binning: ...
+
+    @property
+    def x(self) -> Values: ...
+
+    def ratio(self, row: NDArray[np.int64], variable: int, mass: "Masses") -> tuple[NDArray[np.int64], Float[Tensor, "cell bin"]]:
+        """Which of these rows are corrected, and the factors of the bins of a variable in them."""
+
+
 class Masses:
     """The model's own probabilities of the bins of a variable, for some of the cells."""
 
-    def __init__(self, model: Counted, law: Law, cells: NDArray[np.int64], variable: int) -> None:
-        self.model, self.law, self.cells, self.variable = model, law, cells, variable
+    def __init__(self, binning: Binning, law: Law, cells: NDArray[np.int64], variable: int) -> None:
+        self.binning, self.law, self.cells, self.variable = binning, law, cells, variable
 
     def __call__(self, chosen: NDArray[np.int64]) -> Tensor:
         some = torch.from_numpy(self.cells[chosen])
-        return self.model.bin_masses(self.law.each(lambda t: t[some]), self.variable).cpu()
+        return self.binning.masses(self.law.each(lambda t: t[some]), self.variable).cpu()
 
 
 @final
@@ -314,8 +316,7 @@ class CountedLaws(Laws):
     """The laws of a model, corrected when they are asked for."""
 
     base: Laws
-    part: int
-    recount: Recount
+    recount: Recounted
 
     def at(self, cells: Some) -> Law:
         law = self.base.at(cells)
@@ -326,15 +327,15 @@ class CountedLaws(Laws):
 
     def _corrected(self, law: Law, row: Int[Tensor, " cell"], variable: Int[Tensor, " cell"]) -> Law | None:
         """The laws of a list of cells; None if there is nothing to correct."""
-        model, weight = self.recount.model, None
+        binning, weight = self.recount.binning, None
         for one in variable.unique().tolist():
             places = (variable == one).nonzero().squeeze(-1).numpy()
-            mass = Masses(model, law, places, one)
+            mass = Masses(binning, law, places, one)
             chosen, ratio = self.recount.ratio(row.numpy()[places], one, mass)
             if not len(chosen):
                 continue
             if weight is None:
-                weight = torch.ones(len(row), max(model.index.bins[i] for i in self.index.tolist()))
+                weight = torch.ones(len(row), max(binning.bins[i] for i in self.index.tolist()))
             few = weight.shape[1] - ratio.shape[1]  # empty bins, between the last edge and itself
             weight[torch.from_numpy(places[chosen])] = torch.cat([ratio, ratio[:, -1:].expand(-1, few)], dim=-1)
         if weight is None:
@@ -348,20 +349,9 @@ class CountedLaws(Laws):
     @cached_property
     def _edges(self) -> Float[Tensor, "part edge"]:
         """Of all numbers of this part; the last is repeated where there are fewer."""
-        found = [edges for i in self.index.tolist() if (edges := self.recount.model.index.edges[i]) is not None]
+        found = [edges for i in self.index.tolist() if (edges := self.recount.binning.edges[i]) is not None]
         most = max(map(len, found))
         return torch.stack([torch.cat([e, (e[-1:] if len(e) else e.new_zeros(1)).expand(most - len(e))]) for e in found])
-
-
-Trained = Member | Blend | Counted  # what a file may hold
-WORDS: dict[type, str] = {AnyOrderModel: "network", Memory: "memory", Boosted: "boosted trees"}
-
-
-def members_of(model: Trained) -> list[Member]:
-    """The models that make up this one."""
-    if isinstance(model, Counted):
-        return members_of(model.model)
-    return model.members() if isinstance(model, Blend) else [model]
 
 
 @torch.no_grad()

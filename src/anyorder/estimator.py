@@ -15,7 +15,6 @@ from torch import Generator, Tensor
 from .answers import Anomalies, Answer, Consistency
 from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, whole_number
 from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
-from .counts import WORDS, Counted, Trained, members_of
 from .data import TableEncoder, looks_like_images
 from .data.columns import CategoryColumn, NumberColumn
 from .data.frames import as_frame, given_back
@@ -35,10 +34,10 @@ from .inference import (
     seeded,
 )
 from .measuring import MeasuringVerbs
-from .memory import Memory
 from .shipped import model_file
 from .subsets import CanonicalOrder, MixtureOfOrders, Question
 from .tables import fit_table
+from .trained import Trained, parts_of, rows_in
 from .training import Check, load_model_and_more, save_model
 from .training.fit import choose_device
 
@@ -130,14 +129,13 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def keeps_rows_(self) -> int:
         """How many training rows the model holds, and its file will hold."""
         check_is_fitted(self)
-        kept = [len(member.rows) for member in members_of(self.model_) if isinstance(member, Memory)]
-        return max([len(self.model_.rows) if isinstance(self.model_, Counted) else 0, *kept])
+        return rows_in(self.model_)
 
     @property
     def parts_(self) -> list[str]:
         """What kinds of model it is made of."""
         check_is_fitted(self)
-        return [WORDS[type(member)] for member in members_of(self.model_)] + ["counts"] * isinstance(self.model_, Counted)
+        return parts_of(self.model_)
 
     def score_samples(self, X: Frame, target: Any = None, given: Iterable[Any] = ()) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.

@@ -192,13 +192,13 @@ def law_of_open(
     law = model.model(x, known).law(place)
     if len(alike) < FEWEST:
         return law, weight
-    mass = model.bin_masses(law, place)
+    mass = model.index.masses(law, place)
     other = (theirs != x).logical_and(known).any()
-    expected = weight @ (model.bin_masses(model.model(theirs, known).law(place), place) if other else mass)
+    expected = weight @ (model.index.masses(model.model(theirs, known).law(place), place) if other else mass)
     expected = expected.clamp(min=SMALLEST)[None]
     ratio = (posterior(model.count(alike, place), expected, model.worth[place]) / expected).expand(len(mass), -1)
     weight = weight * (mass * ratio).sum(-1)
-    return model.reweighted(law, ratio, place), weight / weight.sum()
+    return model.index.reweighted(law, ratio, place), weight / weight.sum()
 
 
 def weighted_rows(model: Model, evidence: Evidence, rng: Generator) -> tuple[Tensor, Tensor, Tensor]:

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
 from .arguments import RandomState, is_whole, seed_of, whole_number
-from .counts import Trained
 from .data import ImageEncoder
 from .errors import FormatError, InputError
 from .heads import ColourMixture, LogisticMixture, default_head
@@ -21,6 +20,7 @@ from .model import AnyOrderModel
 from .networks import SIZES, UNet, UNetSize, size_named
 from .schema import Mask, Values
 from .subsets import Blocks, OneByOne, Order, Precedence, Quadratic, Question, RandomOrder, Repeated
+from .trained import Trained
 from .training import Check, Recipe, ardm, fit, save_model
 
 STEPS = 4000  # of training, at an effort of 1

@@ -8,12 +8,14 @@ from torch import Tensor
 
 from .blend import FEW, Blend, Member
 from .boosting import Boosted
-from .counts import Counted, Trained, estimate_worth
+from .counts import Counted, estimate_worth
 from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
 from .model import build_model
+from .pair_counts import MOST_PAIRS, PairCounted
 from .recurring import Recurring
 from .schema import Mask, Recorded, Schema, Values
+from .trained import Trained
 from .training import Check, Recipe, ardm, blending, boosting, fit, fit_share, fit_temperature, fit_weights
 from .training.background import Background
 from .training.blending import some_of
@@ -73,7 +75,8 @@ def fit_table(
         for member in model.members():
             if isinstance(member, Boosted) and not enough:
                 member.plant(late.grown())  # from all rows
-    return TableModel(counted(model, x, present, place, rng) if keep_rows else model, history)
+    final = counted(model, x, present, place, rng)
+    return TableModel(final if keep_rows else without_rows(final), history)
 
 
 def weighed(
@@ -105,6 +108,11 @@ def counted(blend: Blend, x: Values, present: Mask, place: Tensor, rng: torch.Ge
     model = Counted(blend, x, present, place if blend.has_memory else None)
     estimate_worth(model, rng)
     return model
+
+
+def without_rows(model: Counted) -> Trained:
+    """Only how often bins go together is kept of the rows, or nothing, if there are too many bins."""
+    return PairCounted.of(model) if sum(model.index.bins) ** 2 <= MOST_PAIRS else model.model.forget()
 
 
 def few_steps(effort: float, steps: int) -> int:

@@ -19,7 +19,7 @@ from ..schema import Mask, Values, levels_of
 from .edges import Edges, EdgeSampler
 from .loss import usual_loss
 
-QUESTIONS, STEPS, RIDGE = 2048, 200, 0.003
+QUESTIONS, STEPS, RIDGE = 2048, 120, 0.003
 ALL_ELSE = 16384  # questions about a value given all else, at most
 FEW_KNOWN = 1024  # questions of which a few values are known
 OFTEN = 0.5  # how much those two kinds of questions count each, next to all others
@@ -205,7 +205,7 @@ def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tens
     The last two are what people ask most, and of few rows the first would hold them a few times only.
     """
     count, width = present.shape
-    rows = torch.arange(count).repeat(max(1, QUESTIONS // count))
+    rows = torch.arange(min(count, QUESTIONS)).repeat(max(1, QUESTIONS // count))
     drawn = law.sample(present[rows], rng)
     each = torch.arange(min(count, max(1, ALL_ELSE // width))).repeat_interleave(width)
     alone = torch.eye(width, dtype=torch.bool).repeat(len(each) // width, 1) & present[each]

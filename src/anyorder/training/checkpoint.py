@@ -13,11 +13,11 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from ..counts import Trained
 from ..errors import FormatError, InputError
 from ..files import write_whole
 from ..memory import Memory
 from ..model import AnyOrderModel
+from ..trained import Trained
 from .description import BAD_CONTENT, check_same, describe, rebuild
 
 FORMAT = 1

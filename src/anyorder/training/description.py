@@ -9,14 +9,16 @@ from torch import Tensor
 
 from ..blend import Blend, Member
 from ..boosting import Boosted, Grown, Trees
-from ..counts import Counted, Trained
+from ..counts import Counted
 from ..errors import AnyOrderError, FormatError
 from ..heads import head_from_json
 from ..memory import Memory
 from ..model import AnyOrderModel, check_heads
 from ..networks import NETWORKS
+from ..pair_counts import PairCounted
 from ..recurring import MOST_BINS
 from ..schema import Schema
+from ..trained import Trained
 
 # What reading nonsense may raise, from JSON, from our own classes and from torch.
 BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
@@ -29,6 +31,8 @@ def describe(model: Trained) -> dict[str, Any]:
     schema = model.schema.to_json()
     if isinstance(model, Counted):
         return {**describe(model.model), "counted": {"rows": len(model.rows)}}
+    if isinstance(model, PairCounted):
+        return {**describe(model.model), "pairs": {"bins": sum(model.index.bins), "cuts": model.cuts.shape[1]}}
     if isinstance(model, Blend):
         return {"schema": schema, "blend": [describe(member) for member in model.members()]}
     if isinstance(model, Memory):
@@ -44,6 +48,8 @@ def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) ->
     """The described model with these tensors; nothing large is allocated before the sizes are known to agree."""
     if "counted" in about:
         return rebuild_counted(path, about, tensors)
+    if "pairs" in about:
+        return rebuild_pairs(path, about, tensors)
     return rebuild_blend(path, about, tensors) if "blend" in about else rebuild_one(path, about, tensors)
 
 
@@ -63,6 +69,24 @@ def rebuild_counted(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
     except (*BAD_CONTENT, AnyOrderError) as error:
         raise FormatError(f"{path.name} describes no rows this version can count ({error}). {WHY}") from error
     return counted.eval()
+
+
+def rebuild_pairs(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> PairCounted:
+    blend = rebuild_blend(path, about, {n.removeprefix("model."): t for n, t in tensors.items() if n.startswith("model.")})
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith("model.")}
+    try:
+        bins, cuts, width = int(about["pairs"]["bins"]), int(about["pairs"]["cuts"]), len(blend.schema)
+        wanted: Shapes = {"seen": (bins + 1, bins), "expected": (bins + 1, bins), "worth": (width,)}
+        check_same(path, wanted | {"cuts": (width, cuts), "cut_count": (width,)}, shapes(own))
+        count = own["cut_count"]
+        if not ((own["worth"] > 0).all() and (own["seen"] >= 0).all() and ((count >= 0) & (count <= cuts)).all()):
+            raise ValueError("counts below zero, or weights or edges that cannot be")
+        pairs = PairCounted(blend, **own)
+    except FormatError:
+        raise
+    except (*BAD_CONTENT, AnyOrderError) as error:
+        raise FormatError(f"{path.name} describes no counts this version can read ({error}). {WHY}") from error
+    return pairs.eval()
 
 
 def rebuild_blend(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Blend:
