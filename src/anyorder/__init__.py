@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .subsets import Question, ask
     from .training import Recipe, fit, load_model, progress_bar, save_model
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AnyOrder",

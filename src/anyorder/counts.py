@@ -25,6 +25,7 @@ WITNESSES_AT_ONCE = 1024
 WORDS_AT_ONCE = 2**22  # of sets that are compared or kept: 32 MB
 MOST_REMEMBERED = 2**16  # expectations
 LEAST_WORTH, USUAL_WORTH, MOST_WORTH = 10.0, 50.0, 2000.0  # of the model's own word, in rows
+MOST_ESTIMATED = 64  # variables; the others of a wide table get the median
 QUESTIONS, ENOUGH = 256, 500.0  # from which worth is estimated; rows beyond which evidence counts no more
 SMALLEST = 1e-9  # probability of a bin, where it is divided by
 
@@ -367,7 +368,8 @@ def estimate_worth(model: Counted, rng: torch.Generator) -> None:
     known = place < torch.randint(1, 4, (QUESTIONS, 1), generator=rng)
     known &= model.held[rows].bool()
     recount = Recount(model, model.rows[rows], known, rows)
-    for variable in range(width):
+    some = torch.randperm(width, generator=rng)[:MOST_ESTIMATED].sort().values.tolist()
+    for variable in some:
         row = (~known[:, variable]).nonzero().squeeze(-1).numpy()
         n, q = recount.compared(row, variable)
         if not len(n):
@@ -377,3 +379,7 @@ def estimate_worth(model: Counted, rng: torch.Generator) -> None:
         off = (weight * (contradiction(n, q) - freedom) / (2 * many)).sum() / weight.sum()
         found = (weight * freedom).sum() / weight.sum() / (2 * off.clamp(min=1e-6))
         model.worth[variable] = found.clamp(LEAST_WORTH, MOST_WORTH)
+    if len(some) < width:
+        others = torch.ones(width, dtype=torch.bool)
+        others[some] = False
+        model.worth[others] = model.worth[some].median()

@@ -57,8 +57,8 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     size: the network for images: small, fine (for shades), medium, large, or one of the papers', such as sfarm-cifar10.
     orders: how many fixed orders are mixed when scoring.
     kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
-    keep_rows: whether the model may remember training rows. A memory of them is what makes small tables go well; a model
-        that keeps rows shows them to whoever gets its file, so say False if they are private.
+    keep_rows: whether the model may keep the training rows. It counts those that match a question, and small tables lean on
+        them; a model that keeps rows shows them to whoever gets its file, so say False if they are private.
     codec: whether to train a codec beside the model, so that it can `compress`.
     callback: called at every check of the training with the state of the run.
     random_state: seed of everything random; a numpy RandomState draws one at every call, None takes another one every time.

@@ -11,7 +11,7 @@ from .boosting import Boosted
 from .counts import Counted, estimate_worth
 from .heads import Head, RecordedNumber, default_head
 from .memory import Memory
-from .model import build_model
+from .model import AnyOrderModel, build_model
 from .pair_counts import MOST_PAIRS, PairCounted
 from .recurring import Recurring
 from .schema import Mask, Recorded, Schema, Values
@@ -22,6 +22,7 @@ from .training.blending import some_of
 from .training.boosting import TREES, KeptBack, fit_boosted, start_growing
 from .training.fit import Fitted, M, limited_threads, split
 
+MOST_COLUMNS = 400  # of a table that has a memory and trees
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 ENOUGH_ROWS = 20_000  # of which trees are grown once, without the rows kept back
 LEAST_TREES = 5  # however little the effort
@@ -48,13 +49,16 @@ def fit_table(
 ) -> TableModel:
     """Train the network, the memory (unless no row may be kept) and the trees, and weigh them on rows that none trained on.
 
-    Memory and trees, whose steps are few and large, are trained in the background.
+    Memory and trees, whose steps are few and large, are trained in the background. A table with very many columns has neither.
     """
     recipe = network_recipe(len(x), effort, seed, device)
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     if len(rows) < FEW_ROWS:
         return TableModel(network, to_the_end(fit(network, x, present, recipe, progress=progress)).history)
+    if len(schema) > MOST_COLUMNS:
+        history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
+        return TableModel(of_wide(network, x, present, recipe, keep_rows, rng), history)
     (trained, held), kept = split(present, recipe), remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     with limited_threads(1), Background() as beside:
@@ -77,6 +81,16 @@ def fit_table(
                 member.plant(late.grown())  # from all rows
     final = counted(model, x, present, place, rng)
     return TableModel(final if keep_rows else without_rows(final), history)
+
+
+def of_wide(network: AnyOrderModel, x: Values, present: Mask, recipe: Recipe, keep_rows: bool, rng: torch.Generator) -> Trained:
+    """The network of a table with many columns, and counts: a memory's metric and trees grow with the square of the columns."""
+    blend, (_, held) = Blend([network]), split(present, recipe)
+    if not keep_rows:
+        return blend
+    blend.remember(Recurring(network.schema, x, present))
+    fit_share(blend, x[held], present[held], ardm(), torch.stack([held * 0 - 1, held], dim=-1), rng)
+    return counted(blend, x, present, torch.full((len(x),), -1), rng)
 
 
 def weighed(
