@@ -125,7 +125,8 @@ def test_what_was_given_comes_back_however_coarse_the_model_is():
     model = AnyOrder(effort=0.02).fit(table)
     assert min(column.spacing / unit for column, unit in zip(model.encoder_.columns, (0.01, 1, 1000), strict=True)) > 1
     given = {"wide": 123.45, "whole": 1001, "at": pd.Timestamp("2001-02-03 12:34:56")}
-    drawn = model.sample(2, given=given)
+    with pytest.warns(UserWarning, match=r"at = 2001-02-03 12:34:56 lies outside what was seen in training, 19"):
+        drawn = model.sample(2, given=given)
     for name, value in given.items():
         assert drawn[name].tolist() == [value] * 2
         assert model.sample(1, given={name: table[name][7]})[name][0] == table[name][7]
@@ -186,9 +187,9 @@ def test_training_leaves_the_number_of_threads_alone():
             InputError,
             "'Paris' is no value of column 'city', which is one of 'Bern', 'Oslo'",
         ),
-        (lambda m: m.conditional({"age": 3}, "city").mean(), InputError, "is a category: mean\\(\\) needs a number"),
-        (lambda m: m.conditional({"age": 3}, "income").pmf(), InputError, "is a number: use quantile"),
-        (lambda m: m.conditional({"age": 3}, "income").quantile(2.0), InputError, "q=2.0; expected a number between 0 and 1"),
+        (lambda m: m.conditional({"age": 30}, "city").mean(), InputError, "is a category: mean\\(\\) needs a number"),
+        (lambda m: m.conditional({"age": 30}, "income").pmf(), InputError, "is a number: use quantile"),
+        (lambda m: m.conditional({"age": 30}, "income").quantile(2.0), InputError, "q=2.0; expected a number between 0 and 1"),
         (lambda m: m.score_samples(people(3)[0], target=["age"], given=["age"]), InputError, "share 1 variable"),
     ],
 )

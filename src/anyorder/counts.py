@@ -25,7 +25,7 @@ WITNESSES_AT_ONCE = 1024
 WORDS_AT_ONCE = 2**22  # of sets that are compared or kept: 32 MB
 MOST_REMEMBERED = 2**16  # expectations
 LEAST_WORTH, USUAL_WORTH, MOST_WORTH = 10.0, 50.0, 2000.0  # of the model's own word, in rows
-MOST_ESTIMATED = 64  # variables; the others of a wide table get the median
+MOST_ESTIMATED = 4096  # times the columns: of a wide table a few are asked about, and the others get their median
 QUESTIONS, ENOUGH = 256, 500.0  # from which worth is estimated; rows beyond which evidence counts no more
 SMALLEST = 1e-9  # probability of a bin, where it is divided by
 
@@ -197,14 +197,14 @@ class Recount:
         chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
         if not len(chosen):
             return chosen, torch.zeros(0, self.model.index.bins[variable])
-        seen, expected = torch.from_numpy(counts.seen[chosen]), torch.from_numpy(counts.expected[chosen])
+        seen, expected = (torch.from_numpy(part[chosen]).double() for part in counts)
         exact = self._counts(self.same, row[chosen], variable, self._only_counts)
-        again = torch.from_numpy(exact.seen)
+        again = torch.from_numpy(exact.seen).double()
         told = again.sum(-1) >= FEWEST
         alone = expected[:, 0].isnan()
         needed = (alone | told).numpy()
         own = torch.ones_like(expected)
-        own[needed] = mass(chosen[needed]).float().clamp(min=SMALLEST)
+        own[needed] = mass(chosen[needed]).double().clamp(min=SMALLEST)
         expected = torch.where(alone[:, None], own, expected).clamp(min=SMALLEST)
         ratio = posterior(seen, expected, self.model.worth[variable]) / expected
         after = own * ratio
@@ -231,7 +231,7 @@ class Recount:
         """Of every row, computed once for all that know the same."""
         which, back = np.unique(evidence.which[row], return_inverse=True)
         step = max(1, WORDS_AT_ONCE // self.model.index.words)
-        parts = [of(evidence, which[k : k + step], variable) for k in range(0, len(which), step)]
+        parts = [of(evidence, which[k : k + step], variable) for k in range(0, max(1, len(which)), step)]
         found = Counts(*(np.concatenate(part)[back] for part in zip(*parts, strict=True)))
         return found if self.own is None else found._replace(seen=self._without_own(evidence, found.seen, row, variable))
 
@@ -336,13 +336,13 @@ class CountedLaws(Laws):
             if not len(chosen):
                 continue
             if weight is None:
-                weight = torch.ones(len(row), max(binning.bins[i] for i in self.index.tolist()))
+                weight = torch.ones(len(row), max(binning.bins[i] for i in self.index.tolist()), dtype=torch.float64)
             few = weight.shape[1] - ratio.shape[1]  # empty bins, between the last edge and itself
-            weight[torch.from_numpy(places[chosen])] = torch.cat([ratio, ratio[:, -1:].expand(-1, few)], dim=-1)
+            weight[torch.from_numpy(places[chosen])] = torch.cat([ratio, ratio[:, -1:].expand(-1, few)], dim=-1).double()
         if weight is None:
             return None
         if isinstance(law, DiscreteLaw):
-            return CategoricalLaw(law.log_pmf() + weight.to(law.log_pmf()).log())
+            return CategoricalLaw((law.log_pmf().double() + weight.log()).to(law.log_pmf().dtype))
         assert isinstance(law, LatticeLaw)
         edges = self._edges.to(law.spacing)[torch.searchsorted(self.index, variable.contiguous())]
         return ReweightedNumber(law.spacing, law, edges, weight.to(edges))
@@ -368,7 +368,7 @@ def estimate_worth(model: Counted, rng: torch.Generator) -> None:
     known = place < torch.randint(1, 4, (QUESTIONS, 1), generator=rng)
     known &= model.held[rows].bool()
     recount = Recount(model, model.rows[rows], known, rows)
-    some = torch.randperm(width, generator=rng)[:MOST_ESTIMATED].sort().values.tolist()
+    some = torch.randperm(width, generator=rng)[: max(4, MOST_ESTIMATED // width)].sort().values.tolist()
     for variable in some:
         row = (~known[:, variable]).nonzero().squeeze(-1).numpy()
         n, q = recount.compared(row, variable)

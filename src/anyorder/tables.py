@@ -25,6 +25,7 @@ from .training.fit import Fitted, M, limited_threads, split
 MOST_COLUMNS = 400  # of a table that has a memory and trees
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 ENOUGH_ROWS = 20_000  # of which trees are grown once, without the rows kept back
+LEAST_BETWEEN = 10  # steps between two checks, which cost as much as some
 LEAST_TREES = 5  # however little the effort
 ENOUGH = 20  # below a twentieth of the usual effort, weights and widths are learned in fewer steps too
 PAYS, PAYS_LITTLE = 0.01, 0.0003  # nats a cell that a model must save: the memory of a large table, which is slow, and others
@@ -142,7 +143,7 @@ def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
         law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
         steps=steps,
         batch_size=64 if rows < 2000 else 128 if rows < 10_000 else 256,
-        check_every=max(1, steps // 20),
+        check_every=max(steps // 20, min(steps, LEAST_BETWEEN)),
         patience=5,
         seed=seed,
         device=device,

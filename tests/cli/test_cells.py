@@ -57,7 +57,7 @@ def test_text_becomes_a_value_of_the_column(column, text, value):
         (AGE, "nan", "age=nan: expected a number"),
         (AGE, "inf", "age=inf: expected a number"),
         (AGE, "39.5", r"age=39.5: column 'age' holds whole numbers. Ask for 39 or 40, or a range such as 39..40"),
-        (SIZE, ">1.8", r"For a range write body size=50.. or body size=..50"),
+        (SIZE, ">1.8", r"body size=>1.8: expected a number, since that is what the column holds"),
         (DAY, "29.2.2024", "day=29.2.2024: expected a date such as 2024-01-31,"),
         (INSTANT, "soon", "seen=soon: expected a date such as 2024-01-31 or 2024-01-31 17:30"),
     ],

@@ -68,8 +68,12 @@ def test_ask_for_a_category(run, model):
     result = run("ask", model, "city | income=20.5, member=true")
     lines = result.stdout.splitlines()
     assert lines[0] == "city given income=20.5, member=true"
-    assert len(lines) == 5
+    assert len(lines) == 7
     assert all("%" in line and "█" in line for line in lines[1:4])
+    assert "of the training rows match" in lines[4]
+    assert lines[5].startswith("  moved by ")
+    assert "income" in lines[5]
+    assert "member" in lines[5]
     found = document(run("ask", model, "city | income=20.5, member=true", "--json"))
     law = found["answers"][0]["probabilities"]
     assert sum(item["probability"] for item in law) == pytest.approx(1, abs=1e-4)

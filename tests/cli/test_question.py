@@ -5,13 +5,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anyorder import InputError
-from anyorder.cli.question import Among, Asked, Is, Part, Within, parse_evidence, parse_names, parse_question, write_question
+from anyorder.cli.question import (
+    Among,
+    Asked,
+    Compared,
+    Is,
+    Part,
+    Within,
+    parse_evidence,
+    parse_names,
+    parse_question,
+    write_question,
+)
 
 WORDS = st.text(min_size=0, max_size=12) | st.sampled_from(
     ["in", "a in (b", "a..b", "..", ".", "<=50K", "O'Brien", '"', "''", "x=", "|"]
 )
 ENDS = st.tuples(st.none() | WORDS, st.none() | WORDS).filter(lambda ends: ends != (None, None))
 WANTED = st.tuples(st.just(Is), st.tuples(WORDS)) | st.tuples(st.just(Within), ENDS)
+WANTED |= st.tuples(st.just(Compared), st.tuples(st.sampled_from(["<", ">", "!="]), WORDS))
 WANTED |= st.tuples(st.just(Among), st.tuples(st.lists(WORDS, min_size=1, max_size=3).map(tuple)))
 NAMES = st.lists(WORDS, min_size=1, max_size=5, unique=True)
 
@@ -25,7 +37,7 @@ def test_what_was_written_is_what_is_read(names, data):
     assert parse_question(write_question(asked)) == asked
 
 
-@given(st.text(max_size=30) | st.text("ab=|,.()\"' in<>", max_size=20))
+@given(st.text(max_size=30) | st.text("ab=|,.()\"' in<>!", max_size=20))
 def test_any_text_is_read_or_refused_with_a_reason(text):
     try:
         asked = parse_question(text)
@@ -50,6 +62,9 @@ def test_any_text_is_read_or_refused_with_a_reason(text):
         ('\'a | b\'="he said ""no"""', Asked((Part("a | b", Is('he said "no"')),))),
         ("name=O'Brien | größe='1..2'", Asked((Part("name", Is("O'Brien")),), (Part("größe", Is("1..2")),))),
         ("note=''", Asked((Part("note", Is("")),))),
+        ("income=>50K | age>60", Asked((Part("income", Is(">50K")),), (Part("age", Compared(">", "60")),))),
+        ("a>=1, b <= 2", Asked((Part("a", Within("1", None)), Part("b", Within(None, "2"))))),
+        ("a<-1, b != 'x y'", Asked((Part("a", Compared("<", "-1")), Part("b", Compared("!=", "x y"))))),
     ],
 )
 def test_the_grammar(text, expected):
@@ -62,14 +77,15 @@ def test_the_grammar(text, expected):
         ("", "expected the name of a column at place 1"),
         ("income |", "expected the name of a column at place 9"),
         ("income | age=", "expected a value after = at place 14"),
-        ("income | age", r"'age' is given without a value. Write age=..., age=low..high or age in \(a, b\)"),
+        ("income | age", r"'age' is given without a value. Write age=..., age=low..high, age>low or age in \(a, b\)"),
         ("a | b=1 | c=2", r'more than one "\|"'),
         ("a | city in (Oslo", r'a "\)" is missing'),
         ("a | city in ()", "expected a value between the brackets"),
         ("a | city in (Oslo) or so", "'or so' after the bracket is not understood"),
         ("a | city='Oslo", "the quote ' at place 10 is not closed"),
         ("a | city='Oslo' x", "'x' after 'Oslo' is not understood"),
-        ("a | age >= 30", r"write a range: age=50.. for at least"),
+        ("a | age >", "expected a value after > at place 10"),
+        ("a | age > 30 .. 40 | b", "more than one"),
         ("a, b | a=3", "'a' stands 2 times. Name every column once"),
         ("a=..", "expected a value after .. at place 5"),
     ],

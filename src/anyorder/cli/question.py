@@ -14,7 +14,8 @@ AFTER_END = re.compile(r"\s*([,|]|\Z)")
 AFTER_MEMBER = re.compile(r"\s*([,)]|\Z)")
 # What cannot stand without quotes.
 RISKY_NAME = re.compile(r"[=,|()<>!]|^[\"']|\bin\b")
-RISKY_VALUE = re.compile(r"[,|()]|^[<>=]|\.\.|^[.\"']|\.$")
+RISKY_VALUE = re.compile(r"[,|()]|\.\.|^[.\"']|\.$")
+RISKY_COMPARED = re.compile(RISKY_VALUE.pattern + "|^=")  # after < or > it would be read as part of the sign
 
 
 @final
@@ -239,7 +240,7 @@ def write_part(part: Part) -> str:
         case Among(texts):
             return f"{name} in ({', '.join(map(quoted, texts))})"
         case Compared(sign, text):
-            return f"{name}{sign}{quoted(text)}"
+            return f"{name}{sign}{quoted(text, RISKY_COMPARED)}"
     return name
 
 

@@ -87,15 +87,16 @@ class TableEncoder:
 
         A value that was not seen in fit is a gap for the model, and stays what it is in the table.
         """
-        frame = as_frame(table, names=self.names)
+        frame, filled = as_frame(table, names=self.names), []
+        there = set(frame.columns)
         for i, column in enumerate(self.columns):
-            if column.name not in frame.columns:
+            if column.name not in there or not cells[:, i].any():
                 continue
-            rows = (cells[:, i].numpy() & is_gap(frame[column.name])).nonzero()[0].tolist()
+            series = frame[column.name]
+            rows = (cells[:, i].numpy() & is_gap(series)).nonzero()[0].tolist()
             if rows:
-                values = column.decode(x[rows, i].double().numpy())
-                frame = frame.with_columns(put(frame[column.name], rows, values))
-        return given_back(frame, table)
+                filled.append(put(series, rows, column.decode(x[rows, i].double().numpy())))
+        return given_back(frame.with_columns(*filled) if filled else frame, table)
 
     def frame(self, x: Tensor, like: Frame, exactly: Mapping[str, Any] | None = None) -> Frame:
         """New rows in the container of another table, with its dtypes; numbers that are known `exactly` stay as they are."""
