@@ -329,7 +329,7 @@ def test_a_memory_that_is_left_out_takes_its_distances_with_it():
     network = build_model(SCHEMA, blend_of().members()[0].heads, width=8, depth=0)
     trees, memory = fitted_boosted(SCHEMA, x[:300], x[400:]), Memory(SCHEMA, x[:50], present[:50])
     left = []
-    for models, pays in (([network, memory, trees], (0.0, 1e9, -1e9)), ([network, trees], (0.0, -1e9))):
+    for models, pays in (([network, memory, trees], (0.0, 1e9, 0.0)), ([network, trees], (0.0, 0.0))):
         blend = Blend(models)
         kept = fit_weights(blend, x[300:], present[300:], ardm(), None, seeded(0), pays=pays)
         assert kept == [k for k, model in enumerate(models) if model is not memory]

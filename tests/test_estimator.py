@@ -1,5 +1,7 @@
 """The face for tables: every verb on a table whose law is known."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -304,3 +306,93 @@ def test_numbers_that_are_drawn_and_filled_stay_where_values_are():
     assert (model.predict(gaps, target="c") <= 0).all()
     strange = table.head(2).assign(b=[-1.0, 1e5])
     assert (model.score_samples(strange) < model.score_samples(table.head(2)) - 8).all()
+
+
+@pytest.fixture(scope="module")
+def counted():
+    """A table of which one answer is known by counting: half of those from Oslo are members, of the others a fifth."""
+    rng = np.random.default_rng(3)
+    city = rng.choice(["Oslo", "Bern", "Rome"], 900)
+    member = rng.random(900) < np.where(city == "Oslo", 0.5, 0.2)
+    age = rng.integers(20, 60, 900)
+    return pd.DataFrame(
+        {"city": city, "member": member, "age": age, "income": (age + 10 * member + rng.normal(0, 3, 900)).round(1)}
+    )
+
+
+@pytest.fixture(scope="module")
+def of_counted(counted):
+    return AnyOrder(effort=0.02).fit(counted)
+
+
+def test_an_answer_says_which_rows_it_rests_on(of_counted, counted):
+    answer = of_counted.conditional({"city": "Oslo"}, "member")
+    those = counted[counted.city == "Oslo"]
+    assert answer.rows == len(those)
+    assert answer.share(True) == pytest.approx(those.member.mean())
+    assert answer.prob(True) == pytest.approx(those.member.mean(), abs=0.05)
+    ranged = of_counted.conditional({"age": Between(30, 39), "city": OneOf(("Oslo", "Rome"))}, "income")
+    those = counted[counted.age.between(30, 39) & (counted.city != "Bern")]
+    assert ranged.rows == len(those)
+    assert ranged.share(Between(None, 40)) == pytest.approx((those.income <= 40).mean())
+    assert ranged.prob(Between(None, 40)) == pytest.approx((those.income <= 40).mean(), abs=0.08)
+    nobody = of_counted.conditional({"age": Between(30, 30), "city": "Oslo", "income": 60.0}, "member")
+    assert nobody.rows == 0
+    assert nobody.share(True) is None
+
+
+def test_an_answer_says_which_condition_moved_it(of_counted):
+    found = of_counted.conditional({"city": "Oslo", "age": Between(22, 57)}, "member").explain()
+    assert [one.condition for one in found] == ["city", "age"]
+    assert found[0].moved > 2 * found[1].moved
+    numbers = of_counted.conditional({"age": 55, "city": "Bern"}, "income").explain()
+    assert numbers[0].condition == "age"
+    assert 0.5 < numbers[0].moved <= 1
+    assert numbers[0].without < numbers[0].answer
+    with pytest.raises(InputError, match="does not know its question"):
+        replace(of_counted.conditional({"city": "Oslo"}, "member"), again=None).explain()
+
+
+def test_the_probability_of_several_things_together(of_counted, counted):
+    """Along one order it is the product of the conditionals; and near to the share of the rows."""
+    event, given = {"member": True, "income": Between(50, None)}, {"city": "Oslo"}
+    found = of_counted.probability(event, given)
+    first = of_counted.conditional(given, "member").prob(True)
+    second = of_counted.conditional({"city": "Oslo", "member": True}, "income").prob(Between(50, None))
+    assert found == pytest.approx(first * second)
+    those = counted[counted.city == "Oslo"]
+    assert found == pytest.approx((those.member & (those.income >= 50)).mean(), abs=0.06)
+    assert of_counted.probability({"city": OneOf(("Oslo", "Bern", "Rome"))}) == pytest.approx(1)
+    with pytest.raises(InputError, match="'city' is both asked for and given"):
+        of_counted.probability({"city": "Oslo"}, {"city": "Oslo"})
+
+
+@pytest.mark.parametrize(
+    ("value", "match"),
+    [
+        (210, "age = 210 lies outside what was seen in training, 20 to 59"),
+        (Between(70, None), "age = 70 to None lies outside"),
+        (OneOf((3, 4)), r"age = \(3, 4\) lies outside"),
+    ],
+)
+def test_evidence_beyond_all_that_was_seen_is_warned_of(of_counted, value, match):
+    with pytest.warns(UserWarning, match=match):
+        of_counted.conditional({"age": value}, "city")
+
+
+def test_without_rows_answers_rest_on_pairs(counted):
+    model = AnyOrder(effort=0.02, keep_rows=False).fit(counted)
+    assert model.parts_[-1] == "counts of pairs"
+    assert model.keeps_rows_ == 0
+    answer = model.conditional({"city": "Oslo"}, "member")
+    assert answer.prob(True) == pytest.approx(counted[counted.city == "Oslo"].member.mean(), abs=0.05)
+    assert answer.rows is None
+
+
+def test_a_table_with_very_many_columns_has_a_network_and_counts(monkeypatch):
+    monkeypatch.setattr("anyorder.tables.MOST_COLUMNS", 1)
+    table = people(200)[0]
+    model = AnyOrder(effort=0.02).fit(table)
+    assert model.parts_ == ["network", "counts"]
+    assert np.isfinite(model.score_samples(table)).all()
+    assert AnyOrder(effort=0.02, keep_rows=False).fit(table).parts_ == ["network"]

@@ -86,7 +86,8 @@ class Counted(nn.Module):
         nowhere = torch.full((len(rows),), -1.0)
         self.register_buffer("place", nowhere if place is None else place.float())  # in the memory, if it has one
         self.expected: dict[bytes, NDArray[np.float32]] = {}
-        model.remember(Recurring(self.schema, self.rows, held))
+        if model.share.any():
+            model.remember(Recurring(self.schema, self.rows, held))
 
     @cached_property
     def index(self) -> RowIndex:

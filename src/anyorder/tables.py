@@ -28,7 +28,7 @@ ENOUGH_ROWS = 20_000  # of which trees are grown once, without the rows kept bac
 LEAST_BETWEEN = 10  # steps between two checks, which cost as much as some
 LEAST_TREES = 5  # however little the effort
 ENOUGH = 20  # below a twentieth of the usual effort, weights and widths are learned in fewer steps too
-PAYS, PAYS_LITTLE = 0.01, 0.0003  # nats a cell that a model must save: the memory of a large table, which is slow, and others
+PAYS = 0.01  # nats a cell that the memory of a large table must save, since it is slow
 
 
 class TableModel(NamedTuple):
@@ -97,13 +97,13 @@ def of_wide(network: AnyOrderModel, x: Values, present: Mask, recipe: Recipe, ke
 def weighed(
     models: list[Member], x: Values, present: Mask, seen: Recurring, own: Tensor | None, rng: torch.Generator, steps: int
 ) -> Blend:
-    """The blend of those models that earn a weight on these rows; values recur if rows may be kept, told by `own`."""
+    """The blend of those models that earn a weight on these rows; in large tables values recur, if rows may be kept (`own`)."""
     blend = Blend(models)
-    if own is not None:
+    slow = len(seen.rows) > MOST_ROWS
+    if own is not None and slow:  # a memory of all rows copies their values by itself
         blend.remember(seen)
         fit_share(blend, x, present, ardm(), own, rng)
-    slow = len(seen.rows) > MOST_ROWS
-    pays = [PAYS if slow and isinstance(model, Memory) else PAYS_LITTLE for model in models]
+    pays = [PAYS if slow and isinstance(model, Memory) else 0.0 for model in models]
     kept = fit_weights(blend, x, present, ardm(), own, rng, steps, seen, pays, needed(models) if slow else ())
     rest = some_of(blend, kept)
     rest.weight.data = blend.weight.data[kept]

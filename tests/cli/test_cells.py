@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from anyorder import InputError
-from anyorder.cli.cells import ends, find_column, kind_of, one_value, plain, reason_then
-from anyorder.data import TableEncoder
+from anyorder.cli.cells import ends, find_column, kind_of, one_value, plain, reason_then, typed
+from anyorder.cli.question import Compared, Within
+from anyorder.data import Between, OneOf, TableEncoder
 from anyorder.data.columns import CategoryColumn, NumberColumn
 
 CITY = CategoryColumn("city", ("Oslo", "Rome", "<=50K", ""))
@@ -100,3 +101,33 @@ def test_values_as_json_holds_them():
         "instant",
         "date",
     ]
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "expected"),
+    [
+        (AGE, Compared(">", "60"), Between(61, None)),
+        (AGE, Compared("<", "60"), Between(None, 59)),
+        (AGE, Compared(">", "60.5"), Between(61, None)),
+        (AGE, Within("60", None), Between(60, None)),
+        (SIZE, Compared("<", "1.8"), Between(None, 1.79)),
+        (DAY, Compared(">", "1980-02-28"), Between(dt.date(1980, 2, 29), None)),
+        (CITY, Compared("!=", "Rome"), OneOf(("Oslo", "<=50K", ""))),
+        (FLAG, Compared("!=", "true"), OneOf((False,))),
+    ],
+)
+def test_comparisons_are_ranges_and_sets(column, wanted, expected):
+    assert typed(column, wanted) == expected
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "message"),
+    [
+        (CITY, Compared(">", "Rome"), r"city>Rome: column 'city' is a category and has no order. Write city in \(a, b\)"),
+        (AGE, Compared("!=", "60"), "age!=60: column 'age' holds numbers. Ask for age<60 and age>60 apart"),
+        (AGE, Compared("<", "old"), "age=old: expected a number"),
+    ],
+)
+def test_comparisons_that_cannot_be_are_explained(column, wanted, message):
+    with pytest.raises(InputError, match=message):
+        typed(column, wanted)

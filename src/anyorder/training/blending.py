@@ -22,7 +22,10 @@ from .loss import usual_loss
 QUESTIONS, STEPS, RIDGE = 2048, 120, 0.003
 ALL_ELSE = 16384  # questions about a value given all else, at most
 FEW_KNOWN = 1024  # questions of which a few values are known
-OFTEN = 0.5  # how much those two kinds of questions count each, next to all others
+OFTEN, MANY_ROWS = (
+    0.5,
+    400,
+)  # how much those two kinds of questions count each, next to all others, if so many rows were kept back
 SMALL_ERROR = 0.1  # standard deviations, below which an error is small when models are left out
 WORTH_ASKING = 0.02  # a model with less weight is not asked
 ENOUGH_CELLS = 20  # to say that a model is worse than the marginal
@@ -88,7 +91,7 @@ def fit_weights(
     """Give every model the weights at which the mixture needs the fewest nats and its best guesses and its draws are near.
 
     Nats alone would leave best guesses and draws to whoever knows the last digits. `context` says which of the training rows
-    these are. Returns which models save as many nats a cell as they must (`pays`); all others get no weight, and none has a
+    these are. Returns the models that have a weight somewhere and save as many nats a cell as they must (`pays`). None has a
     weight where fewer variables are known than its `least`.
     """
     blend.least.zero_()
@@ -103,19 +106,19 @@ def fit_weights(
         blend.least.copy_(blend.least.maximum(torch.tensor(least)[:, None]))
     kept = list(range(len(blend.weight)))
     weight = best_weights(blend, said, usual, steps)
-    for model in range(len(kept) - 1, 0, -1):  # a network is always there
+    for model in [one for one, must in enumerate(pays) if must > 0]:
         rest = [one for one in kept if one != model]
         now, fewer = some_of(blend, kept), some_of(blend, rest)
         fewer_said = said.by(rest, fewer.has_memory)
         other = best_weights(fewer, fewer_said, usual, steps)
         saved = mean_loss(fewer, fewer_said, other, usual) - mean_loss(now, said.by(kept, now.has_memory), weight, usual)
-        if saved < (pays[model] if pays else 0.0):
+        if saved < pays[model]:
             kept, weight = rest, other
     blend.weight.data.zero_()
     blend.weight.data[kept] = weight
     rest_of = some_of(blend, kept)
     blend.least[kept] = least_weight(rest_of, said.by(kept, rest_of.has_memory), weight)
-    return kept
+    return [model for model in kept if (blend.least[model] <= x.shape[1]).any()]
 
 
 @torch.no_grad()
@@ -209,12 +212,13 @@ def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tens
     drawn = law.sample(present[rows], rng)
     each = torch.arange(min(count, max(1, ALL_ELSE // width))).repeat_interleave(width)
     alone = torch.eye(width, dtype=torch.bool).repeat(len(each) // width, 1) & present[each]
-    weight = alone * (OFTEN * width * len(rows) / len(each))
+    often = OFTEN if count >= MANY_ROWS else 1 / width  # a few rows must not be asked the same too often
+    weight = alone * (often * width * len(rows) / len(each))
     some = torch.randint(count, (FEW_KNOWN,), generator=rng)
     place = torch.rand(FEW_KNOWN, width, generator=rng).masked_fill(~present[some], 2.0).argsort(-1).argsort(-1)
     known = torch.randint(min(FEW, width - 1) + 1, (FEW_KNOWN, 1), generator=rng)
     few = present[some] & (place < known)
-    hidden = (present[some] & ~few) * (width / (width - known)) * (OFTEN * len(rows) / FEW_KNOWN)
+    hidden = (present[some] & ~few) * (width / (width - known)) * (often * len(rows) / FEW_KNOWN)
     edges = Edges(
         torch.cat([drawn.given, present[each] & ~alone, few]),
         torch.cat([drawn.weight, weight.to(drawn.weight), hidden.to(drawn.weight)]),
