@@ -40,6 +40,7 @@ BOOSTING: list[dict[str, float]] = [
     {"learning_rate": 0.1, "max_iter": 200, "max_leaf_nodes": 8, "l2_regularization": 20.0},
     {"learning_rate": 0.05, "max_iter": 300, "max_leaf_nodes": 15, "l2_regularization": 5.0},
 ]
+RARE = 10  # rows of a level that boosting cannot stop early with
 MOST_JUDGES = 400  # rows on which information is measured, for each set of columns
 
 
@@ -269,10 +270,12 @@ def of_boosting(parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[n
     share = np.full((len(rows), codes.max() + 1), 0.0)
     usual = (np.bincount(codes, minlength=codes.max() + 1) + 0.5) / (len(codes) + 0.5 * (codes.max() + 1))
     kept = np.random.default_rng(0).random(len(x)) < 0.1  # on these settings are chosen
+    rare = np.bincount(codes)[codes] < RARE
+    learned = ~kept & ~rare
     best = np.inf
     for settings in BOOSTING:
         model = HistGradientBoostingClassifier(**settings, early_stopping=True, categorical_features=kinds, random_state=0)
-        model.fit(x[~kept], codes[~kept])
+        model.fit(x[learned], codes[learned])
         for smooth in (0.0, 0.02, 0.1):
             mixed = (1 - smooth) * table_of(model, x[kept], len(usual)) + smooth * usual
             loss = -np.log(mixed[np.arange(kept.sum()), codes[kept]]).mean()
