@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 from functools import cached_property
-from operator import itemgetter
 from typing import NamedTuple, final
 
 import torch
@@ -12,7 +11,7 @@ from torch import Generator, Tensor
 from .lattice import TINY, LatticeLaw, at_or_below, for_all
 from .law import Cells, take
 
-TRIES = 8  # before a draw that was not accepted is made by a quantile
+TRIES = 16  # more draws, all at once, of which the first that is accepted counts; if there is none, by a quantile
 
 
 class Pieces(NamedTuple):
@@ -78,16 +77,17 @@ class ReweightedNumber(LatticeLaw):
         accept = self._pieces.ratio / self._pieces.ratio.amax(-1, keepdim=True)
         drawn = self.law.sample(rng)
         lost = ~accepted(take(accept, self._bin(drawn)), rng)
-        for _ in range(TRIES):
-            if not lost.any():
-                return drawn
-            few = self.each(itemgetter(lost))
-            again = few.law.sample(rng)
-            drawn[lost] = again
-            lost[lost.clone()] = ~accepted(take(accept[lost], few._bin(again)), rng)
-        few = self.each(itemgetter(lost))
-        u = torch.rand(int(lost.sum()), generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
-        drawn[lost] = few.quantile(u)
+        if not lost.any():
+            return drawn
+        few = self.each(lambda t: t[lost].unsqueeze(1).expand(-1, TRIES, *t.shape[lost.ndim :]))
+        tries = few.law.sample(rng)
+        good = accepted(take(accept[lost].unsqueeze(1).expand(-1, TRIES, -1), few._bin(tries)), rng)
+        again = take(tries, good.int().argmax(-1))
+        if not good.any(-1).all():
+            hard = ~good.any(-1)
+            u = torch.rand(int(hard.sum()), generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
+            again[hard] = self.each(lambda t: t[lost][hard]).quantile(u)
+        drawn[lost] = again
         return drawn
 
     def tempered(self, temperature: float | Cells) -> "ReweightedNumber":
