@@ -21,7 +21,7 @@ from .row_index import FEWEST, Binning, Codes, RowIndex, Table, Words
 from .schema import Mask, Real, Recorded, Values, spacing_of
 
 WITNESSES = 32  # matching rows whose expectations stand for those of all
-WITNESSES_AT_ONCE = 1024
+WITNESSES_AT_ONCE, CELLS_AT_ONCE = 1024, 2**17  # rows that the model is asked about in one call, and their cells
 WORDS_AT_ONCE = 2**22  # of sets that are compared or kept: 32 MB
 MOST_REMEMBERED = 2**16  # expectations
 LEAST_WORTH, USUAL_WORTH, MOST_WORTH = 10.0, 50.0, 2000.0  # of the model's own word, in rows
@@ -268,7 +268,8 @@ class Recount:
         group = torch.arange(len(chosen)).repeat_interleave(torch.tensor([len(rows) for rows in chosen]))
         rows = torch.from_numpy(np.concatenate(chosen))
         total = torch.zeros(len(chosen), self.model.index.bins[variable])
-        for some in torch.arange(len(rows)).split(WITNESSES_AT_ONCE):
+        at_once = max(1, min(WITNESSES_AT_ONCE, CELLS_AT_ONCE // len(self.model.schema)))
+        for some in torch.arange(len(rows)).split(at_once):
             given = torch.from_numpy(known)[group[some]]
             base = self.model.model(self.model.rows[rows[some]], given, self.model.places_of(rows[some]))
             total.index_add_(0, group[some], self.model.index.masses(base.law(variable), variable).float().cpu())

@@ -32,7 +32,7 @@ ENOUGH_CELLS = 20  # to say that a model is worse than the marginal
 FEWER_QUESTIONS, TEMPERATURES = 1024, (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
 ENOUGH_ROWS = 30  # kept back; fewer cannot tell how sharp laws should be
 MARGIN = 0.5  # standard errors over rows by which a lower temperature must be better than none
-ROWS_PER_CALL = 256
+ROWS_PER_CALL, CELLS_PER_CALL = 256, 2**17
 MOST_KINDS = 12  # of questions that errors are compared within, by how much is known: in wide tables they would be few of each
 ERROR, SPREAD = 1.0, 1.0  # nats that a squared error, and a CRPS, as large as the best model's is worth
 DRAWS = 8  # of every model's law
@@ -276,7 +276,7 @@ class Asked(NamedTuple):
 
 def asked(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Iterator[Asked]:
     """Every cell that counts, some rows and variables of one kind at a time."""
-    for rows in torch.arange(len(x)).split(ROWS_PER_CALL):
+    for rows in torch.arange(len(x)).split(max(1, min(ROWS_PER_CALL, CELLS_PER_CALL // x.shape[1]))):
         for part in blend(x[rows], edges.given[rows], None if context is None else context[rows]).parts:
             assert isinstance(part, Mixed)
             weight = edges.weight[rows][:, part.index]
