@@ -1,5 +1,6 @@
 """Counts without rows: how often every bin of every variable goes with every bin of every other, and nothing else."""
 
+from collections.abc import Iterator
 from functools import cached_property
 from typing import final
 
@@ -53,7 +54,7 @@ class PairCounted(nn.Module):
             raise InputError(f"{bins} bins are too many to count all their pairs; expected at most {int(MOST_PAIRS**0.5)}.")
         seen, expected = torch.zeros(bins + 1, bins), torch.full((bins + 1, bins), -1.0)
         first = np.cumsum([0, *index.bins])
-        for place, (x, known) in enumerate(evidence_of_one(counted)):
+        for place, (x, known) in evidence_of_one(counted):
             recount = counted.recount(x, known)
             for target, count in enumerate(index.bins):
                 if not known[0, target]:
@@ -86,18 +87,18 @@ class PairCounted(nn.Module):
         return Conditionals([CountedLaws(part.index, part, recount) for part in base.parts])
 
 
-def evidence_of_one(counted: Counted) -> list[tuple[Tensor, Tensor]]:
-    """Nothing, and then one row for every bin of every variable in which that bin alone is known, by the value of a row in it."""
-    width = len(counted.schema)
-    out = [(torch.zeros(1, width), torch.zeros(1, width, dtype=torch.bool))]
+def evidence_of_one(counted: Counted) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:
+    """Nothing, and then for every bin that some row is in, a row in which it alone is known; and where its counts stand."""
+    width, place = len(counted.schema), 0
+    yield place, (torch.zeros(1, width), torch.zeros(1, width, dtype=torch.bool))
     for i, bins in enumerate(counted.index.bins):
         for code in range(bins):
-            x, known = torch.zeros(1, width), torch.zeros(1, width, dtype=torch.bool)
+            place += 1
             rows = np.flatnonzero(counted.index.codes[:, i] == code)
-            known[0, i] = True
-            x[0, i] = counted.rows[rows[0], i] if len(rows) else float(code)
-            out.append((x, known))
-    return out
+            if len(rows):
+                x, known = torch.zeros(1, width), torch.zeros(1, width, dtype=torch.bool)
+                x[0, i], known[0, i] = counted.rows[rows[0], i], True
+                yield place, (x, known)
 
 
 @final

@@ -18,7 +18,7 @@ MOST_SHARE = 0.999
 def edges_of(values: Float[Tensor, " value"], spacing: float, bins: int) -> Float[Tensor, " edge"]:
     """Where a number is cut: half a step above the last value of each of about so many bins, as full as each other.
 
-    A value that would fill a bin has one of its own.
+    A value that would fill a bin has one of its own, and so has all that lies below or above what was seen.
     """
     value, count = values.unique(return_counts=True)
     share = max(len(values) / bins, 1.0)
@@ -26,7 +26,8 @@ def edges_of(values: Float[Tensor, " value"], spacing: float, bins: int) -> Floa
     ends = full.diff(prepend=full.new_zeros(1)) > 0  # the value at which a further share is full
     alone = count >= share
     ends[:-1] |= alone[:-1] | alone[1:]
-    return value[:-1][ends[:-1]] + spacing / 2
+    ends[-1:] = True
+    return torch.cat([value[:1] - spacing / 2, value[ends] + spacing / 2])
 
 
 @final
