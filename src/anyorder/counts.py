@@ -18,7 +18,7 @@ from .heads import CategoricalLaw, DiscreteLaw, LatticeLaw, Law
 from .heads.reweighted import ReweightedNumber
 from .recurring import Recurring
 from .row_index import FEWEST, Binning, Codes, RowIndex, Table, Words
-from .schema import Mask, Real, Recorded, Values, spacing_of
+from .schema import Mask, Real, Values, spacing_of
 
 WITNESSES = 32  # matching rows whose expectations stand for those of all
 WITNESSES_AT_ONCE, CELLS_AT_ONCE = 1024, 2**17  # rows that the model is asked about in one call, and their cells
@@ -92,10 +92,6 @@ class Counted(nn.Module):
     @cached_property
     def index(self) -> RowIndex:
         return RowIndex(self.schema, self.rows.cpu(), self.held.cpu().bool())
-
-    @cached_property
-    def numbers(self) -> Bool[Tensor, " variable"]:
-        return torch.tensor([isinstance(variable.domain, Recorded) for variable in self.schema])
 
     @property
     def dtype(self) -> torch.dtype:
@@ -234,7 +230,7 @@ class Recount:
         step = max(1, WORDS_AT_ONCE // self.model.index.words)
         parts = [of(evidence, which[k : k + step], variable) for k in range(0, max(1, len(which)), step)]
         found = Counts(*(np.concatenate(part)[back] for part in zip(*parts, strict=True)))
-        return found if self.own is None else found._replace(seen=self._without_own(evidence, found.seen, row, variable))
+        return found if self.own is None else found._replace(seen=self._without_own(found.seen, row, variable))
 
     def _only_counts(self, evidence: Evidence, which: NDArray[np.int64], variable: int) -> Counts:
         index = self.model.index
@@ -275,7 +271,7 @@ class Recount:
             total.index_add_(0, group[some], self.model.index.masses(base.law(variable), variable).float().cpu())
         return np.asarray((total / total.sum(-1, keepdim=True)).numpy())
 
-    def _without_own(self, evidence: Evidence, seen: Table, row: NDArray[np.int64], variable: int) -> Table:
+    def _without_own(self, seen: Table, row: NDArray[np.int64], variable: int) -> Table:
         """A training row is no witness of itself."""
         assert self.own is not None
         index, own = self.model.index, self.own[row]
