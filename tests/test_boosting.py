@@ -10,7 +10,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from torch import Generator
 
 from anyorder import Category, InputError, Recorded, Schema, load_model, save_model, seeded
-from anyorder.boosting import Boosted, Grown, Trees
+from anyorder.boosting import Boosted, Grown
 from anyorder.errors import FormatError
 from anyorder.training import ardm, boosting
 from anyorder.training.boosting import (
@@ -31,6 +31,7 @@ from anyorder.training.boosting import (
     grow,
     grow_one,
 )
+from anyorder.trees import LARGEST, Reachable, Trees
 
 SCHEMA = Schema.of(a=Recorded(0.01), kind=Category(3), b=Recorded(0.01), y=Recorded(0.01, bounds=(-1.0, 3.0)))
 NOISE = 0.1
@@ -73,6 +74,41 @@ def test_our_trees_say_what_scikit_learns_say(settings):
     wanted = torch.tensor(theirs.predict(new.astype(np.float64))).float()
     torch.testing.assert_close(model.guess(torch.tensor(new), torch.full((300,), 1)), wanted, atol=1e-5, rtol=1e-5)
     assert (model.guess(torch.tensor(new), torch.full((300,), 2)) == 0).all()  # of which no trees were grown
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 6])
+@pytest.mark.parametrize("seed", range(4))
+def test_leaves_by_bits_are_those_of_going_down(depth, seed):
+    rng = np.random.default_rng(seed)
+    sets, count, nodes, width = 3, 5, 2**depth - 1, 4
+    variable = rng.integers(1, width + 1, (sets, count, nodes)) * rng.choice([-1, 1], (sets, count, nodes))
+    threshold = rng.choice([-1.0, 0.0, 0.5, 2.0, LARGEST], (sets, count, nodes))
+    value = torch.tensor(rng.normal(size=(sets, count, nodes + 1))).float()
+    trees = Trees(torch.tensor(variable).float(), torch.tensor(threshold).float(), value, torch.ones(sets))
+    seen = rng.choice(np.array([-2, -1, 0, 0.5, 1, 2, 3, LARGEST, np.nan], dtype=np.float32), (200, width))
+    leaves = Reachable(trees).leaves(seen)
+    assert (leaves == trees.leaves(seen)).all()
+    assert sum(8 * table.size for table in Reachable(trees).open) <= Reachable.bytes_of(trees)
+    for row, tree in ((0, 0), (7, 11), (199, 14)):  # one step after the other
+        node = 0
+        while node < nodes:
+            looked_at, at = variable.reshape(-1, nodes)[tree, node], threshold.reshape(-1, nodes)[tree, node]
+            cell = seen[row, abs(looked_at) - 1]
+            node = 2 * node + 2 - int(looked_at > 0 if np.isnan(cell) else cell <= np.float32(at))
+        assert leaves[row, tree] == node - nodes
+    assert len(Reachable(trees).leaves(seen[:0])) == len(trees.leaves(seen[:0])) == 0
+
+
+def test_without_room_for_tables_trees_say_the_same(fitted, monkeypatch):
+    seen = torch.where(torch.rand(50, 4, generator=seeded(3)) < 0.3, torch.nan, rows_of(50, seed=4)[0])
+    which = torch.arange(50) % 6
+    fast = fitted.guess(seen, which), fitted.level_scores(seen, 1)
+    monkeypatch.setattr("anyorder.boosting.MOST_BYTES", 0)
+    fitted.reachable.clear()
+    slow = fitted.guess(seen, which), fitted.level_scores(seen, 1)
+    assert not any(fitted.reachable.values())
+    assert all((one == two).all() for one, two in zip(fast, slow, strict=True))
+    fitted.reachable.clear()
 
 
 def test_values_at_a_threshold_go_the_same_way_in_float32():

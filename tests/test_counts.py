@@ -22,11 +22,11 @@ from anyorder import (
     save_model,
     seeded,
 )
-from anyorder.counts import Counted, contradiction, degrees, estimate_worth, posterior
+from anyorder.counts import MANY, Counted, Recount, contradiction, degrees, estimate_worth, posterior
 from anyorder.inference import fixed_orders
 from anyorder.pair_counts import PairCounted
 from anyorder.recurring import Recurring
-from anyorder.row_index import FEWEST, RowIndex
+from anyorder.row_index import FEWEST, NOBODY, RowIndex
 from anyorder.subsets import MixtureOfOrders
 from anyorder.tables import table_heads
 
@@ -87,11 +87,19 @@ def test_rows_match_if_all_that_is_known_is_in_the_same_bins_and_gaps_match_noth
     model = counted_of(schema, gaps=gaps)
     x, given = evidence_of(schema, 30)
     index = model.index
-    sets = index.matching(index.codes_of(x, given))
+    codes = index.codes_of(x, given)
+    enough, sets = index.matching(codes)
+    codes[~given.numpy()] = NOBODY
+    assert not index.matching(codes)[0][(~given).any(-1).numpy()].any()  # a code that nobody has
     for k in range(len(x)):
         wanted = plain_matches(model, x[k], given[k])
-        found = index.members(sets[k], 10**6).tolist()
-        assert found == (wanted if len(wanted) >= FEWEST else [])
+        assert enough[k] == (len(wanted) >= FEWEST)
+        if enough[k]:
+            mine = sets[enough[:k].sum()]
+            assert index.members(mine, 10**6).tolist() == wanted
+            for i in range(len(schema)):
+                held = index.codes[wanted, i]
+                assert (index.count(mine[None], i)[0] == np.bincount(held[held >= 0], minlength=index.bins[i])).all()
         assert model.matching(x[k : k + 1], given[k : k + 1], {}, exactly=False).tolist() == wanted
         exact = plain_matches(model, x[k], given[k], exactly=True)
         assert model.matching(x[k : k + 1], given[k : k + 1], {}, exactly=True).tolist() == exact
@@ -202,11 +210,15 @@ def test_answers_are_normalised_where_values_recur_and_bins_are_as_full_as_their
         torch.testing.assert_close(law.mean(), (mass * points).sum(-1), atol=0.2, rtol=0)
 
 
-def test_where_numbers_are_evidence_the_model_is_corrected_by_what_it_expected_of_matching_rows():
+@pytest.fixture
+def one_look(monkeypatch):
+    """Nothing is counted a second time in narrow bins."""
+    monkeypatch.setattr(RowIndex, "narrow_codes_of", lambda self, x, codes: np.full_like(codes, NOBODY))
+
+
+def test_where_numbers_are_evidence_the_model_is_corrected_by_what_it_expected_of_matching_rows(one_look):
     """The slow twin: q times (what was seen, with the prior) over (what was expected of the witnesses), made to sum to 1."""
     model = counted_of(MIXED, 300, gaps=0.0, worth=40.0)
-    index = model.index
-    index.frequent = [None if values is None else values[:0] for values in index.frequent]  # no second look at equal values
     x, given = rows_of(MIXED, 12, seed=9)[0], torch.tensor([[False, True, False, False]]).expand(12, -1)
     said = model(x, given).law(2).pmf()
     own = model.model(x, given).law(2).pmf()
@@ -219,6 +231,73 @@ def test_where_numbers_are_evidence_the_model_is_corrected_by_what_it_expected_o
         n = torch.bincount(model.rows[rows, 2].long(), minlength=2).float()
         wanted = own[k] * posterior(n[None], expected[None], torch.tensor(40.0))[0] / expected
         torch.testing.assert_close(said[k], wanted / wanted.sum(), atol=1e-5, rtol=1e-4)
+
+
+def test_given_a_number_rows_in_its_narrow_bin_are_counted_once_more(monkeypatch):
+    """The slow twin: the answer of the first look is the prior of the second, at fewer and nearer rows."""
+    model, place = counted_of(MIXED, 2000, gaps=0.0, worth=40.0), 1
+    edges = model.index.narrow[place]
+    assert len(edges) > len(model.index.edges[place])
+    x, given = rows_of(MIXED, 12, seed=9)[0], (torch.arange(4) == place).expand(12, -1)
+    said = model(x, given).law(2).pmf().double()
+    monkeypatch.setattr(RowIndex, "narrow_codes_of", lambda self, x, codes: np.full_like(codes, NOBODY))
+    first = model(x, given).law(2).pmf().double()
+    for k in range(12):
+        near = [row for row in model.rows if int((edges < row[place]).sum()) == int((edges < x[k, place]).sum())]
+        n = torch.bincount(torch.stack(near)[:, 2].long(), minlength=2).double()
+        wanted = posterior(n[None], first[k][None], torch.tensor(40.0))[0] if len(near) >= FEWEST else first[k]
+        torch.testing.assert_close(said[k], wanted, atol=1e-5, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_where_few_rows_match_those_around_the_number_that_tells_most_are_counted_first():
+    """The slow twin: of two known numbers the one whose neighbours contradict the model most."""
+    model = counted_of(MIXED, 1500, gaps=0.1, worth=40.0)
+    index, (x, _), given = model.index, rows_of(MIXED, 25, seed=9), torch.tensor([[False, True, False, True]])
+    far_looks = 0
+    for k in range(25):
+        mine, row = x[k : k + 1], np.zeros(1, dtype=np.int64)
+        recount, looks = Recount(model, mine, given, None), {}
+        for number in (1, 3):
+            cuts = index.narrow[number]
+            near = (cuts < model.rows[:, number, None]).sum(-1) == (cuts < mine[0, number]).sum()
+            rows = (near & model.held[:, [1, 2, 3]].bool().all(-1)).nonzero()[:, 0].tolist()
+            if len(rows) < FEWEST:
+                continue
+            witnesses = rows if len(rows) <= 32 else [rows[round(p)] for p in np.linspace(0, len(rows) - 1, 32)]
+            theirs = model.places_of(torch.tensor(witnesses))
+            said = model.model(model.rows[witnesses], given.expand(len(witnesses), -1), theirs).law(2).pmf().double().mean(0)
+            n = torch.bincount(model.rows[rows, 2].long(), minlength=2).double()
+            off = contradiction(n[None], said[None]) - degrees(n.sum() * said[None])
+            looks[number] = float(off), n, said
+        wide = recount.counts(row, 2)
+        told = [look for look in looks.values() if look[0] > 0]
+        n, said = max(told)[1:] if told and wide.seen.sum() < MANY else (torch.zeros(2), torch.full((2,), torch.nan))
+        found = recount._far(row, 2, wide)
+        torch.testing.assert_close(torch.from_numpy(found.seen[0]).double(), n.double())
+        torch.testing.assert_close(
+            torch.from_numpy(found.expected[0]).double(), said.double(), equal_nan=True, atol=1e-5, rtol=1e-4
+        )
+        far_looks += bool(n.sum() > 0)
+    assert far_looks > 10
+
+
+@pytest.mark.parametrize("look", ["alike", "near", "around"])
+def test_of_every_look_the_row_itself_is_left_out(look):
+    model = counted_of(MIXED, 600, gaps=0.2)
+    index, rows = model.index, torch.arange(0, 600, 5)
+    x, given = model.rows[rows], torch.tensor([[True, True, False, False]]) & model.held[rows].bool()
+    place, left_out = np.arange(len(rows)), 0
+    with_own, without = (Recount(model, x, given, own) for own in (None, rows))
+    evidence = [one.around(1) if look == "around" else getattr(one, look) for one in (with_own, without)]
+    seen = [one._counts(e, place, 2, one._only_counts).seen for one, e in zip((with_own, without), evidence, strict=True)]
+    for k, row in enumerate(rows.tolist()):
+        enough = look == "alike" or (bool(given[k, 1]) and (look == "near" or bool(given[k, 0])))
+        there = enough and seen[0][k].sum() > 0 and index.codes[row, 2] >= 0
+        wanted = np.eye(2)[index.codes[row, 2]] if there else np.zeros(2)
+        assert (seen[0][k] - seen[1][k] == wanted).all()
+        left_out += there
+    assert left_out > 10
 
 
 def test_a_training_row_is_no_witness_of_itself():
@@ -304,10 +383,8 @@ def test_what_is_too_large_to_keep_is_matched_again(monkeypatch):
 
 
 @pytest.mark.parametrize("schema", [CODES, MIXED], ids=["codes", "mixed"])
-def test_counts_of_pairs_say_the_same_where_nothing_or_one_value_is_known(schema, tmp_path):
+def test_counts_of_pairs_say_the_same_where_nothing_or_one_value_is_known(schema, tmp_path, one_look):
     counted = counted_of(schema, 500, worth=30.0)
-    for place, values in enumerate(counted.index.frequent):
-        counted.index.frequent[place] = None if values is None else values[:0]  # pairs do not look twice at equal values
     x, _ = rows_of(schema, 20, seed=7)
     known = [torch.zeros_like(x, dtype=torch.bool), *(torch.arange(len(schema)).expand_as(x) == i for i in range(len(schema)))]
     wanted = [[counted(x, given).log_prob(x) for given in known], counted.model(x, known[1] | known[2]).log_prob(x)]

@@ -146,6 +146,10 @@ class Mixed(Laws):
     known: Int[Tensor, " batch"]  # how many variables
     own: Int[Tensor, " batch"] | None  # which training row it is
 
+    @property
+    def levels(self) -> Sequence[int]:
+        return self.parts[0].levels
+
     def at(self, cells: Some) -> Law:
         if any(isinstance(part, Recalled) for part in self.parts):
             laws, at = self.each_at(cells)

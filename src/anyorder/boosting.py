@@ -1,5 +1,6 @@
 """A model without a network: boosted trees on what is known; laws around what they guess of numbers, scores of codes."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -9,68 +10,25 @@ from torch import Tensor, nn
 
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
-from .heads import CategoricalLaw, LatticeLaw, Law, RecordedLaw, bound
-from .memory import UNSEEN, alike
-from .schema import Mask, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
+from .heads import IMPOSSIBLE, CategoricalLaw, LatticeLaw, Law, RecordedLaw, bound
+from .heads.bounded import bent
+from .memory import UNSEEN
+from .schema import Mask, Recorded, Schema, Values, alike, bounds_of, curve_of, levels_of, spacing_of
+from .trees import Reachable, Trees
 
 LEAST_SCALE = 1e-4
 SCALES = (0.5, 0.15, 0.03)  # first guesses of the laws' widths
 NEAREST, FARTHEST = 0.02, 20.0  # to a bound, between which its distance matters
 MOST_LEVELS = 32  # of a code that has trees
-PLACES_AT_ONCE = 2**19  # of (cell, tree) pairs on their way down: 4 MB
-
-
-class Trees(NamedTuple):
-    """So many trees in every set, all of one depth: node k has the children 2k + 1 and 2k + 2, and leaves follow nodes.
-
-    Every number has two sets of trees, one for rows with gaps and one for rows of which all else is known: first those for
-    gaps of all numbers, then those for whole rows. A code has a set for the score of every level; of two levels, for the second.
-
-    A node looks at a variable, and goes left if its value is not above the threshold. If the value is not known, the sign
-    decides: variable v is written v + 1 where a gap goes left, and -(v + 1) where it goes right.
-    """
-
-    feature: Float[Tensor, "set tree node"]
-    threshold: Float[Tensor, "set tree node"]
-    value: Float[Tensor, "set tree leaf"]
-    base: Float[Tensor, " set"]  # to which the leaves are added
-
-    @classmethod
-    def empty(cls, sets: int, trees: int, depth: int) -> "Trees":
-        """Trees that guess 0: all goes left."""
-        nodes = 2**depth - 1
-        shape = (sets, trees, nodes)
-        nowhere = torch.full(shape, torch.finfo(torch.float32).max)
-        return cls(torch.ones(shape), nowhere, torch.zeros(sets, trees, nodes + 1), torch.zeros(sets))
-
-    def of(self, place: int | slice) -> "Trees":
-        """One set, or some, as views."""
-        return Trees(*(tensor[place] for tensor in self))
-
-    def sums(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
-        """The sum of a set of trees; what is not known is NaN."""
-        trees = max(1, self.value.shape[1])
-        parts = [self._sums(seen[c], which[c]) for c in torch.arange(len(which)).split(max(1, PLACES_AT_ONCE // trees))]
-        return torch.cat(parts) if parts else seen.new_zeros(0)
-
-    def _sums(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
-        """All trees of all cells go down together, a level at a time."""
-        _, trees, nodes = self.feature.shape
-        tree = which[:, None] * trees + torch.arange(trees, device=which.device)
-        node = torch.zeros_like(tree)
-        feature, threshold = self.feature.flatten(), self.threshold.flatten()
-        for _ in range((nodes + 1).bit_length() - 1):
-            here = tree * nodes + node
-            signed = feature[here]
-            value = seen.gather(1, signed.abs().long() - 1)
-            left = torch.where(value.isnan(), signed > 0, value <= threshold[here])
-            node = 2 * node + 2 - left.long()
-        leaf = tree * (nodes + 1) + node - nodes
-        return self.base[which] + self.value.flatten()[leaf].sum(-1)
+MOST_BYTES = 2**28  # of tables by which leaves are found fast
 
 
 class Grown(NamedTuple):
-    """The trees of all numbers, and those of all codes."""
+    """The trees of all numbers, and those of all codes.
+
+    Every number has two sets of trees, one for rows with gaps and one for rows of which all else is known: first those for
+    gaps of all numbers, then those for whole rows. A code has a set for the score of every level; of two levels, for the second.
+    """
 
     numbers: Trees
     codes: Trees
@@ -103,6 +61,7 @@ class Boosted(nn.Module):
     sureness: Tensor
     spacing: Tensor
     bounds: Tensor
+    curve: Tensor
     place: Tensor
     trusted: Tensor
 
@@ -119,6 +78,7 @@ class Boosted(nn.Module):
         self.register_buffer("sureness", torch.ones(len(schema)))  # times which the scores of a code's levels are taken
         self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
         self.register_buffer("bounds", torch.tensor([bounds_of(variable.domain) for variable in schema]), persistent=False)
+        self.register_buffer("curve", torch.tensor([curve_of(variable.domain) for variable in schema]), persistent=False)
         place = torch.tensor([isinstance(v.domain, Recorded) for v in schema]).cumsum(0) - 1
         self.register_buffer("place", place, persistent=False)  # of a number among the numbers
         count = len(grown.numbers.base)
@@ -126,6 +86,7 @@ class Boosted(nn.Module):
         self.scale = nn.Parameter(torch.zeros(count, len(SCALES), 5))
         self.scale.data[..., 0] = torch.tensor(SCALES).log()
         self.share = nn.Parameter(torch.zeros(count, len(SCALES), 5))
+        self.reachable: dict[tuple[str, int], Reachable | None] = {}  # made when they are first needed
 
     @property
     def trees(self) -> Grown:
@@ -145,6 +106,7 @@ class Boosted(nn.Module):
         for mine, other in zip(self.trees, grown, strict=True):
             for old, new in zip(mine, other, strict=True):
                 old.copy_(new)
+        self.reachable.clear()
         self.trusted *= grown.numbers.value[len(self.trusted) :].flatten(1).any(-1)  # of these rows too few may have been whole
 
     def law(self, seen: Float[Tensor, "cell variable"], target: Int[Tensor, " cell"]) -> LatticeLaw:
@@ -161,15 +123,27 @@ class Boosted(nn.Module):
     @torch.no_grad()
     def guess(self, seen: Float[Tensor, "cell variable"], which: Int[Tensor, " cell"]) -> Float[Tensor, " cell"]:
         """The sum of a set of trees."""
-        return self.trees.numbers.sums(seen, which)
+        out = torch.zeros_like(seen[:, 0])
+        for one in which.unique().tolist():
+            rows = which == one
+            out[rows] = self.sums("numbers", slice(one, one + 1), seen[rows])[:, 0]
+        return out
 
     @torch.no_grad()
     def level_scores(self, seen: Float[Tensor, "cell variable"], target: int) -> Float[Tensor, "cell level"]:
         """Of a code; its own value is never looked at, since no tree of its own does."""
         sets = self.scores[target]
-        which = torch.tensor(list(sets)).repeat_interleave(len(seen))
-        found = self.trees.codes.sums(seen.repeat(len(sets), 1), which).unflatten(0, (len(sets), -1)).T
+        found = self.sums("codes", slice(sets.start, sets.stop), seen)
         return torch.cat([torch.zeros_like(found), found], dim=-1) if len(sets) == 1 else found
+
+    def sums(self, kind: str, sets: slice, seen: Float[Tensor, "cell variable"]) -> Float[Tensor, "cell set"]:
+        """Of some sets of trees."""
+        trees = Trees(*(self.get_buffer(f"{kind}_{name}")[sets].cpu() for name in Trees._fields))
+        if (kind, sets.start) not in self.reachable:
+            taken = sum(8 * table.size for one in self.reachable.values() if one for table in one.open)
+            self.reachable[kind, sets.start] = Reachable(trees) if taken + Reachable.bytes_of(trees) <= MOST_BYTES else None
+        finder = self.reachable[kind, sets.start] or trees
+        return trees.sums(finder.leaves(seen.float().cpu().numpy())).to(seen)
 
     def code_law(self, seen: Float[Tensor, "cell variable"], target: int) -> CategoricalLaw:
         """Of one code in every row."""
@@ -199,9 +173,10 @@ class Boosted(nn.Module):
         ).unsqueeze(-1)
         sigma = (self.scale[which] @ circumstances).squeeze(-1).clamp(-12.0, 6.0).exp() + LEAST_SCALE
         share = (self.share[which] @ circumstances).squeeze(-1)
+        curve = bent(self.curve[target])
         mu, none = guess.unsqueeze(-1).expand_as(sigma), guess.new_zeros(len(guess), 0)
-        law = RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none)
-        return bound(law, low, high)
+        law = RecordedLaw(self.spacing[target], guess.new_zeros(len(guess), 1), share, mu, sigma, none, curve)
+        return bound(law, low, high, curve)
 
 
 @final
@@ -212,6 +187,10 @@ class Guessed(Laws):
     model: Boosted
     seen: Float[Tensor, "batch variable"]
 
+    @property
+    def levels(self) -> Sequence[int]:
+        return [levels_of(self.model.schema.variables[i].domain) for i in self.index.tolist()]
+
     def at(self, cells: Some) -> Law:
         row, variable = self.cells_at(cells, len(self.seen))
         domain = self.model.schema.variables[int(self.index[0])].domain
@@ -219,9 +198,10 @@ class Guessed(Laws):
         if isinstance(domain, Recorded):
             law: Law = self.model.law(seen, flat)
         else:
-            table = seen.new_empty(len(flat), levels_of(domain))
+            table = seen.new_full((len(flat), max(self.levels)), IMPOSSIBLE)
             for target in flat.unique().tolist():
-                table[flat == target] = self.model.code_law(seen[flat == target], target).logits
+                scores = self.model.code_law(seen[flat == target], target).logits
+                table[flat == target, : scores.shape[1]] = scores
             law = CategoricalLaw(table)
         return law.each(lambda t: t.unflatten(0, variable.shape) if variable.ndim else t.squeeze(0))
 

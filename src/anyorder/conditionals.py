@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-from .heads import DiscreteLaw, LatticeLaw, Law
+from .heads import CategoricalLaw, DiscreteLaw, LatticeLaw, Law
 from .schema import Mask, Values
 
 Temperatures = Float[Tensor, " place"]
@@ -24,7 +24,15 @@ class Laws(ABC):
 
     @abstractmethod
     def at(self, cells: Some) -> Law:
-        """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many."""
+        """The laws of these cells. Only what is asked for is computed: a path asks for one variable of many.
+
+        Codes of several sizes may share a table: those that a variable does not have come after its own and are impossible.
+        """
+
+    @property
+    def levels(self) -> Sequence[int]:
+        """How many codes every variable has, if the tables of some are longer; else nothing."""
+        return ()
 
     def cells_at(self, cells: Some, rows: int) -> tuple[Int[Tensor, "*cells"], Int[Tensor, "*cells"]]:
         """The row and the variable of each of these cells."""
@@ -64,6 +72,11 @@ class Part(Laws):
 
     head: Callable[[Tensor], Law]
     params: Float[Tensor, "batch part width"]
+    sizes: tuple[int, ...] = ()
+
+    @property
+    def levels(self) -> Sequence[int]:
+        return self.sizes
 
     def at(self, cells: Some) -> Law:
         return self.head(self.params[cells])
@@ -118,7 +131,11 @@ class Conditionals:
         for part in self.parts:
             place = (part.index == variable).nonzero()
             if len(place):
-                return part.at((slice(None), int(place[0, 0])))
+                here = int(place[0, 0])
+                law = part.at((slice(None), here))
+                if part.levels and isinstance(law, DiscreteLaw):
+                    return CategoricalLaw(law.log_pmf()[..., : part.levels[here]])
+                return law
         raise IndexError(f"there is no variable number {variable}")
 
     def _each(self, answer: Callable[[Laws], Tensor]) -> Values:
@@ -131,6 +148,8 @@ class Conditionals:
 
 def _at(part: Laws, at: Mask, answer: Callable[[Law, Tensor], Tensor]) -> Float[Tensor, "batch part"]:
     cells = at[:, part.index]
+    if not cells.any():
+        return torch.zeros(cells.shape, device=cells.device)
     found = answer(part.at(cells), cells)
     out = torch.zeros(cells.shape, dtype=found.dtype, device=found.device)
     out[cells] = found

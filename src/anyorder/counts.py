@@ -1,6 +1,6 @@
 """A model corrected by counting: how often what is asked for was seen among the training rows that match what is known."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, Protocol, final, runtime_checkable
@@ -11,15 +11,16 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from .blend import Blend
+from .blend import FEW, Blend
 from .conditionals import Conditionals, Laws, Some
 from .errors import InputError
 from .heads import CategoricalLaw, DiscreteLaw, LatticeLaw, Law
 from .heads.reweighted import ReweightedNumber
 from .recurring import Recurring
-from .row_index import FEWEST, Binning, Codes, RowIndex, Table, Words
+from .row_index import FEWEST, HELD, NOBODY, UNKNOWN, Binning, Codes, RowIndex, Table, Words
 from .schema import Mask, Real, Values, spacing_of
 
+MANY = 200  # matching rows, below which those around a single number are looked at, too
 WITNESSES = 32  # matching rows whose expectations stand for those of all
 WITNESSES_AT_ONCE, CELLS_AT_ONCE = 1024, 2**17  # rows that the model is asked about in one call, and their cells
 WORDS_AT_ONCE = 2**22  # of sets that are compared or kept: 32 MB
@@ -64,7 +65,8 @@ class Counted(nn.Module):
     :math:`\bar q_b` what the model expects of them on average. Rows match if all known categories are the same and all known
     numbers fall into the same bins. If only categories are known, :math:`\bar q = q` and the answer is that of a Dirichlet
     prior around the model's word, worth s rows: :math:`(n_b + s q_b) / (n + s)`. Inside a bin of a number the model's law
-    keeps its shape. With fewer than ten matching rows nothing is corrected.
+    keeps its shape. With fewer than ten matching rows nothing is corrected. Where two or three values are known and few rows
+    match, rows around one of the known numbers are counted first; where a number is known, those in its narrow bin last.
 
     `context` is the number of a row among the training rows, which is then left out (-1: it is not among them).
     """
@@ -85,6 +87,7 @@ class Counted(nn.Module):
         self.register_buffer("worth", torch.full((len(self.schema),), USUAL_WORTH))
         nowhere = torch.full((len(rows),), -1.0)
         self.register_buffer("place", nowhere if place is None else place.float())  # in the memory, if it has one
+        self.copies = torch.ones(len(rows), dtype=torch.long)  # of every row; no row is a witness of its own copies
         self.expected: dict[bytes, NDArray[np.float32]] = {}
         if model.share.any():
             model.remember(Recurring(self.schema, self.rows, held))
@@ -145,14 +148,38 @@ class Evidence:
         self.index, self.codes = index, codes[first]
 
     @cached_property
-    def _matching(self) -> Words:
-        return self.index.matching(self.codes)
+    def _matching(self) -> "Matching":
+        return Matching.of(self.index, self.codes)
 
-    def matching(self, some: NDArray[np.int64]) -> Words:
+    def matching(self, some: NDArray[np.int64]) -> "Matching":
         """The training rows that match some of the ways; kept from one question to the next if that is not too much."""
-        if len(self.codes) * self.index.words <= WORDS_AT_ONCE:
-            return self._matching[some]
-        return self.index.matching(self.codes[some])
+        if len(self.codes) * self.index.words > WORDS_AT_ONCE:
+            return Matching.of(self.index, self.codes[some])
+        return self._matching.of_some(some)
+
+
+class Matching(NamedTuple):
+    """The training rows that match, for every way to know something that enough of them match."""
+
+    place: NDArray[np.int64]  # of every way among the sets; -1 where too few rows match
+    sets: Words
+
+    @classmethod
+    def of(cls, index: RowIndex, codes: Codes) -> "Matching":
+        enough, sets = index.matching(codes)
+        return cls(np.where(enough, np.cumsum(enough) - 1, -1), sets)
+
+    def of_some(self, some: NDArray[np.int64]) -> "Matching":
+        place = self.place[some]
+        enough = place >= 0
+        return Matching(np.where(enough, np.cumsum(enough) - 1, -1), self.sets[place[enough]])
+
+    def counted(self, index: RowIndex, variable: int) -> tuple[Table, Words]:
+        """How many of them are in every bin of a variable, and which of them have a value of it."""
+        sets = self.sets & index.having[variable]
+        seen = np.zeros((len(self.place), index.bins[variable]), dtype=np.float32)
+        seen[self.place >= 0] = index.count(sets, variable)
+        return seen, sets
 
 
 class Counts(NamedTuple):
@@ -160,6 +187,22 @@ class Counts(NamedTuple):
 
     seen: Table
     expected: Table  # NaN where it is the same for all of them
+
+    @property
+    def against(self) -> NDArray[np.float64]:
+        """How far each of them contradicts the model, beyond what chance makes likely; below 0 where nothing is counted."""
+        seen, expected = (torch.from_numpy(part).double() for part in self)
+        expected = expected.clamp(min=SMALLEST)
+        beyond = contradiction(seen, expected) - degrees(seen.sum(-1, keepdim=True) * expected)
+        return np.asarray(torch.where(seen.sum(-1) >= FEWEST, beyond[:, 0], -1.0).numpy())
+
+    def corrected(self, ratio: Float[Tensor, "cell bin"], own: Float[Tensor, "cell bin"], worth: Tensor) -> Tensor:
+        """The factors of the bins after this look; `own` is what the model says of the cells themselves."""
+        seen, expected = (torch.from_numpy(part).double() for part in self)
+        prior = torch.where(expected[:, :1].isnan(), own, expected).clamp(min=SMALLEST) * ratio
+        prior = prior / prior.sum(-1, keepdim=True)
+        enough = seen.sum(-1, keepdim=True) >= FEWEST
+        return torch.where(enough, ratio * posterior(seen, prior, worth) / prior, ratio)
 
 
 @final
@@ -169,6 +212,7 @@ class Recount:
     def __init__(self, model: Counted, x: Values, given: Mask, own: Int[Tensor, " batch"] | None) -> None:
         self.model, self.x, self.given, self.own = model, x.cpu(), given.cpu(), None if own is None else own.cpu().numpy()
         self.binning: Binning = model.index
+        self._around = dict[int, Evidence]()
 
     @cached_property
     def codes(self) -> Codes:
@@ -180,33 +224,66 @@ class Recount:
         return Evidence(self.model.index, self.codes)
 
     @cached_property
-    def same(self) -> Evidence:
-        """Numbers are the same only if they are; rows in which that cannot be told, or is no news, match nothing."""
-        index = self.model.index
-        exact = index.exact_codes_of(self.x, self.codes)
-        useless = (exact == -2).any(-1) | ~(self.codes[:, index.numbers] >= 0).any(-1)
-        exact[useless] = -2
-        return Evidence(index, exact)
+    def narrow(self) -> Codes:
+        return self.model.index.narrow_codes_of(self.x, self.codes)
+
+    @cached_property
+    def near(self) -> Evidence:
+        """Numbers that fall into the same narrow bin are the same; rows that know no number match nothing, for it is no news."""
+        codes = self.narrow.copy()
+        codes[~(self.codes[:, self.model.index.numbers] >= 0).any(-1)] = NOBODY
+        return Evidence(self.model.index, codes)
+
+    def around(self, number: int) -> Evidence:
+        """Only this number has to fall into the same narrow bin; of all else that is known any value will do."""
+        if number not in self._around:
+            codes = np.where(self.codes >= 0, np.int32(HELD), np.int32(UNKNOWN))
+            codes[:, number] = self.narrow[:, number]
+            codes[(self.codes[:, number] < 0) | ~self.some_known] = NOBODY
+            self._around[number] = Evidence(self.model.index, codes)
+        return self._around[number]
+
+    @cached_property
+    def some_known(self) -> NDArray[np.bool_]:
+        """Rows that know more than one value and not more than a few."""
+        known = (self.codes >= 0).sum(-1)
+        return (known > 1) & (known <= FEW)
 
     def ratio(self, row: NDArray[np.int64], variable: int, mass: "Masses") -> tuple[NDArray[np.int64], Float[Tensor, "cell bin"]]:
-        """Which of these rows are corrected, and the factors of the bins of a variable in them."""
-        counts = self.counts(row, variable)
-        chosen = np.flatnonzero(counts.seen.sum(-1) >= FEWEST)
+        """Which of these rows are corrected, and the factors of the bins of a variable in them.
+
+        Up to three looks, from far to near; what one says is the prior of the next.
+        """
+        wide = self.counts(row, variable)
+        far = self._far(row, variable, wide)
+        chosen = np.flatnonzero((wide.seen.sum(-1) >= FEWEST) | (far.seen.sum(-1) >= FEWEST))
         if not len(chosen):
             return chosen, torch.zeros(0, self.model.index.bins[variable])
-        seen, expected = (torch.from_numpy(part[chosen]).double() for part in counts)
-        exact = self._counts(self.same, row[chosen], variable, self._only_counts)
-        again = torch.from_numpy(exact.seen).double()
-        told = again.sum(-1) >= FEWEST
-        alone = expected[:, 0].isnan()
-        needed = (alone | told).numpy()
-        own = torch.ones_like(expected)
+        near = self._counts(self.near, row[chosen], variable, self._only_counts)
+        looks = [Counts(*(part[chosen] for part in far)), Counts(*(part[chosen] for part in wide)), near]
+        needed = np.any([np.isnan(look.expected[:, 0]) & (look.seen.sum(-1) >= FEWEST) for look in looks], axis=0)
+        own = torch.ones(len(chosen), self.model.index.bins[variable], dtype=torch.float64)
         own[needed] = mass(chosen[needed]).double().clamp(min=SMALLEST)
-        expected = torch.where(alone[:, None], own, expected).clamp(min=SMALLEST)
-        ratio = posterior(seen, expected, self.model.worth[variable]) / expected
-        after = own * ratio
-        once_more = posterior(again, after / after.sum(-1, keepdim=True), self.model.worth[variable]) / own
-        return chosen, torch.where(told[:, None], once_more, ratio)
+        ratio = torch.ones_like(own)
+        for look in looks:
+            ratio = look.corrected(ratio, own, self.model.worth[variable])
+        return chosen, ratio
+
+    def _far(self, row: NDArray[np.int64], variable: int, wide: Counts) -> Counts:
+        """Where few rows match: those around one of the known numbers, the one that tells most against the model."""
+        found = Counts(np.zeros_like(wide.seen), np.full_like(wide.seen, np.nan))
+        few = np.flatnonzero(self.some_known[row] & (wide.seen.sum(-1) < MANY))
+        most = np.zeros(len(few))
+        for number in self.model.index.numbers if len(few) else ():
+            if number == variable or not (self.codes[row[few], number] >= 0).any():
+                continue
+            look = self._counts(self.around(number), row[few], variable, self._with_expectations)
+            against = look.against
+            better = against > most
+            most[better] = against[better]
+            for mine, other in zip(found, look, strict=True):
+                mine[few[better]] = other[better]
+        return found
 
     def compared(self, row: NDArray[np.int64], variable: int) -> tuple[Float[Tensor, "cell bin"], Float[Tensor, "cell bin"]]:
         """How many rows are in every bin, and the shares that the model expects, where there are enough rows."""
@@ -230,20 +307,16 @@ class Recount:
         step = max(1, WORDS_AT_ONCE // self.model.index.words)
         parts = [of(evidence, which[k : k + step], variable) for k in range(0, max(1, len(which)), step)]
         found = Counts(*(np.concatenate(part)[back] for part in zip(*parts, strict=True)))
-        return found if self.own is None else found._replace(seen=self._without_own(found.seen, row, variable))
+        return found if self.own is None else found._replace(seen=self._without_own(found.seen, evidence, row, variable))
 
     def _only_counts(self, evidence: Evidence, which: NDArray[np.int64], variable: int) -> Counts:
-        index = self.model.index
-        possible = (evidence.codes[which] > -2).all(-1)
-        seen = np.zeros((len(which), index.bins[variable]), dtype=np.float32)
-        if possible.any():
-            seen[possible] = index.count(evidence.matching(which[possible]) & index.having[variable], variable)
-        return Counts(seen, seen)
+        seen, _ = evidence.matching(which).counted(self.model.index, variable)
+        return Counts(seen, np.full_like(seen, np.nan))
 
     def _with_expectations(self, evidence: Evidence, which: NDArray[np.int64], variable: int) -> Counts:
         index, codes, memory = self.model.index, evidence.codes[which], self.model.expected
-        sets = evidence.matching(which) & index.having[variable]
-        seen = index.count(sets, variable)
+        matching = evidence.matching(which)
+        seen, sets = matching.counted(index, variable)
         expected = np.full(seen.shape, np.nan, dtype=np.float32)
         needed = np.flatnonzero((seen.sum(-1) >= FEWEST) & (codes[:, index.numbers] >= 0).any(-1))
         keys = [codes[k].tobytes() + variable.to_bytes(4, "little") for k in needed]
@@ -251,7 +324,7 @@ class Recount:
             memory.clear()
         new = [place for place, key in enumerate(keys) if key not in memory]
         if new:
-            tables = self._expectations(sets[needed[new]], codes[needed[new]] >= 0, variable)
+            tables = self._expectations(sets[matching.place[needed[new]]], codes[needed[new]] != UNKNOWN, variable)
             memory.update(zip([keys[place] for place in new], tables, strict=True))
         for place, key in zip(needed, keys, strict=True):
             expected[place] = memory[key]
@@ -271,16 +344,16 @@ class Recount:
             total.index_add_(0, group[some], self.model.index.masses(base.law(variable), variable).float().cpu())
         return np.asarray((total / total.sum(-1, keepdim=True)).numpy())
 
-    def _without_own(self, seen: Table, row: NDArray[np.int64], variable: int) -> Table:
+    def _without_own(self, seen: Table, evidence: Evidence, row: NDArray[np.int64], variable: int) -> Table:
         """A training row is no witness of itself."""
         assert self.own is not None
-        index, own = self.model.index, self.own[row]
+        index, own, wanted = self.model.index, self.own[row], evidence.codes[evidence.which[row]]
         code = index.codes[own, variable]
-        known = self.codes[row]
-        same = ((known < 0) | (known == index.codes[own])).all(-1)
+        same = (wanted == UNKNOWN) | (wanted == index.codes[own]) | (wanted == index.near[own])
+        same = (same | ((wanted == HELD) & (index.codes[own] >= 0))).all(-1)
         there = np.flatnonzero((own >= 0) & (code >= 0) & same & (seen.sum(-1) > 0))
         seen = seen.copy()
-        seen[there, code[there]] -= 1
+        seen[there, code[there]] -= self.model.copies[torch.from_numpy(own[there])].numpy()
         return seen
 
 
@@ -316,6 +389,10 @@ class CountedLaws(Laws):
 
     base: Laws
     recount: Recounted
+
+    @property
+    def levels(self) -> Sequence[int]:
+        return self.base.levels
 
     def at(self, cells: Some) -> Law:
         law = self.base.at(cells)

@@ -1,5 +1,6 @@
 """A model without a network: the training rows under a learned metric on what is known."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple, final
@@ -11,9 +12,9 @@ from torch.nn import functional as F
 
 from .conditionals import Conditionals, Laws, Some, Temperatures, between
 from .errors import InputError
-from .heads import CategoricalLaw, KernelLaw, Law, bound
-from .heads.bounded import FAR, just_outside, share_inside
-from .schema import Mask, Real, Recorded, Schema, Values, bounds_of, levels_of, spacing_of
+from .heads import IMPOSSIBLE, CategoricalLaw, KernelLaw, Law, bound
+from .heads.bounded import FAR, bent, just_outside, share_inside
+from .schema import Mask, Real, Recorded, Schema, Values, alike, bounds_of, curve_of, levels_of, spacing_of
 
 NUMBERS_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
 UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
@@ -34,12 +35,14 @@ class Memory(nn.Module):
 
     rows: Tensor
     held: Tensor
+    copies: Tensor
     rank: Tensor
     ordered: Tensor
     spacing: Tensor
     bounds: Tensor
+    curve: Tensor
 
-    def __init__(self, schema: Schema, rows: Values, present: Mask) -> None:
+    def __init__(self, schema: Schema, rows: Values, present: Mask, copies: Int[Tensor, " row"] | None = None) -> None:
         super().__init__()
         check_memory(schema, rows, present)
         self.schema = schema
@@ -47,12 +50,14 @@ class Memory(nn.Module):
         width = len(schema)
         self.register_buffer("rows", torch.where(present, rows, 0.0).float())
         self.register_buffer("held", present.float())
+        self.register_buffer("copies", torch.ones(len(rows)) if copies is None else copies.float())  # how often every row counts
         self.register_buffer(
             "ordered", torch.where(present, rows, torch.inf).float().T.sort(-1).values.contiguous(), persistent=False
         )
         self.register_buffer("rank", self._ranks(self.rows), persistent=False)
         self.register_buffer("spacing", torch.tensor([spacing_of(variable.domain) for variable in schema]), persistent=False)
         self.register_buffer("bounds", torch.tensor([bounds_of(variable.domain) for variable in schema]), persistent=False)
+        self.register_buffer("curve", torch.tensor([curve_of(variable.domain) for variable in schema]), persistent=False)
         self.metric = nn.Parameter(torch.full((width, 4, width), -1.0))  # (target, feature, known)
         self.sharpness = nn.Parameter(torch.zeros(width, width + 1))  # (target, number known), as a logarithm
         self.share = nn.Parameter(torch.zeros(width, 1 + len(BLURS)))
@@ -83,8 +88,8 @@ class Memory(nn.Module):
             away = away | (own[:, None, None] == torch.arange(len(self.rows), device=own.device))
         distance = distance.masked_fill(away, 1e9)
         share = self.marginal[targets].sigmoid()[:, None]
-        even = (~away).to(distance.dtype)
-        weight = (1 - share) * (-distance).softmax(-1) + share / even.sum(-1, keepdim=True).clamp(min=1) * even
+        even = (~away).to(distance.dtype) * self.copies
+        weight = (1 - share) * (self.copies.log() - distance).softmax(-1) + share / even.sum(-1, keepdim=True).clamp(min=1) * even
         return Weighed(weight, distance.detach().amin(-1))
 
     def _scaled_metric(
@@ -127,6 +132,7 @@ class Memory(nn.Module):
             value.unsqueeze(-1),
             alike(share),
             alike(blur),
+            None if (curve := bent(self.curve[variable])) is None else alike(curve),
         )
         return alone.cdf(edges[:, None].expand_as(value))
 
@@ -196,6 +202,10 @@ class Recalled(Laws):
 
     recall: Recall
 
+    @property
+    def levels(self) -> Sequence[int]:
+        return [levels_of(self.recall.memory.schema.variables[i].domain) for i in self.index.tolist()]
+
     def at(self, cells: Some) -> Law:
         return self.with_distance(cells)[0]
 
@@ -236,20 +246,16 @@ class Recalled(Laws):
         domain = memory.schema.variables[int(self.index[0])].domain
         if isinstance(domain, Recorded):
             share, blur = memory.share.softmax(-1)[variable], memory.blur.exp()[variable] + 1e-4
-            law = KernelLaw(memory.spacing[variable], weight, value, share, blur)
-            return bound(law, *memory.bounds[variable].unbind(-1)), nearest
-        levels = levels_of(domain)
-        table = weight.new_zeros(*variable.shape, levels).scatter_add(-1, value.long(), weight)
-        return CategoricalLaw(((1 - UNSEEN) * table + UNSEEN / levels).log()), nearest
-
-
-def alike(schema: Schema) -> list[list[int]]:
-    """The variables grouped by the kind of their law, in order of appearance."""
-    groups: dict[object, list[int]] = {}
-    for i, variable in enumerate(schema):
-        key = Recorded if isinstance(variable.domain, Recorded) else variable.domain
-        groups.setdefault(key, []).append(i)
-    return list(groups.values())
+            curve = bent(memory.curve[variable])
+            law = KernelLaw(memory.spacing[variable], weight, value, share, blur, curve)
+            low, high = memory.bounds[variable].unbind(-1)
+            return bound(law, low, high, curve), nearest
+        levels = torch.tensor(self.levels, device=variable.device)
+        own = levels[torch.searchsorted(self.index, variable.contiguous())].unsqueeze(-1)
+        table = weight.new_zeros(*variable.shape, int(levels.max())).scatter_add(-1, value.long(), weight)
+        others = torch.arange(table.shape[-1], device=own.device) >= own
+        table = torch.where(others, 1.0, (1 - UNSEEN) * table + UNSEEN / own)
+        return CategoricalLaw(table.log().masked_fill(others, IMPOSSIBLE)), nearest
 
 
 def worth_comparing(given: Mask) -> Int[Tensor, "#batch column"]:

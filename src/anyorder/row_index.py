@@ -20,8 +20,10 @@ Words = NDArray[np.uint64]  # (set, word): sets of training rows, 64 of them in 
 Table = NDArray[np.float32]  # (set, bin)
 
 FEWEST = 10  # matching rows below which nothing is counted
-FREQUENT, MOST_VALUES = 50, 128  # rows that make a value frequent; values of a number that have a set of their own
-PRUNE_EVERY = 3  # columns, after which rows with too few matches are not looked at any more
+UNKNOWN, NOBODY, HELD = -1, -2, -3  # in place of a bin: any row matches, none does, every one that has a value
+NARROW_BINS, ROWS_IN_ONE = 128, 100  # narrow bins of a number, at most; and how many rows they should hold
+FREQUENT, MOST_VALUES = 50, 128  # rows that make a value frequent; values of a number that have a narrow bin of their own
+WORDS_AT_ONCE = 2**15  # of sets that are compared together: 256 kB, which caches hold
 
 
 class Binning:
@@ -54,7 +56,7 @@ class Binning:
         """The probability of every bin of one variable."""
         edges = self.edges[variable]
         if isinstance(law, DiscreteLaw):
-            return law.pmf()
+            return law.pmf()[..., : self.bins[variable]]
         assert isinstance(law, LatticeLaw)
         assert edges is not None
         return between(law.cdfs_between_bins(edges.to(law.spacing).expand(len(law.spacing), -1)))
@@ -73,58 +75,76 @@ class Binning:
 class RowIndex(Binning):
     """Training rows cut into bins: which of them match what is known, and what they hold.
 
-    Beside the bins there are sets of rows with the same number, for values that are frequent: from `bins[variable]` on.
+    Beside the bins of a number there are narrow ones, in which frequent values are alone: from `bins[variable]` on.
     """
 
     def __init__(self, schema: Schema, rows: Values, held: Mask) -> None:
         super().__init__(schema, self.edges_of(schema, rows, held))
-        self.frequent = [frequent_values(rows[held[:, i], i]) if i in self.numbers else None for i in range(len(schema))]
+        self.narrow = {i: narrow_edges(rows[held[:, i], i], self.spacing[i]) for i in self.numbers}
         self.codes = self.codes_of(rows, held)
-        same = self.exact_codes_of(rows, self.codes)
-        self.sets = [packed(self.codes[:, i], same[:, i], self.bins[i], self.frequent[i]) for i in range(len(schema))]
-        self.everyone = packed(np.zeros(len(rows), dtype=np.int32), np.zeros(0, dtype=np.int32), 1, None)
-        self.having = [np.bitwise_or.reduce(sets[:bins], axis=0) for sets, bins in zip(self.sets, self.bins, strict=True)]
+        self.near, every = self.narrow_codes_of(rows, self.codes), np.zeros(len(rows), dtype=np.int32)
+        more = [len(self.narrow[i]) + 1 if i in self.narrow else 0 for i in range(len(schema))]
+        parts = [packed(self.codes[:, i], self.near[:, i], self.bins[i], more[i]) for i in range(len(schema))]
+        self.having = np.stack([np.bitwise_or.reduce(part[:bins], axis=0) for part, bins in zip(parts, self.bins, strict=True)])
+        self.sets = np.concatenate([*parts, self.having, packed(every, every, 1, 0)])  # and last the set of all rows
+        self.size = sizes(self.sets)
+        self.first = np.cumsum([0, *map(len, parts)])  # the first set of every variable, and of those that have a value
 
     @property
     def words(self) -> int:
         """Of a set."""
-        return self.sets[0].shape[1]
+        return self.sets.shape[1]
 
-    def exact_codes_of(self, x: Values, codes: Codes) -> Codes:
-        """The same, but numbers that are frequent have the bins of their values; -2 for numbers that are not."""
+    def narrow_codes_of(self, x: Values, codes: Codes) -> Codes:
+        """The same codes, but those of the narrow bins of numbers."""
         out = codes.copy()
-        for i in self.numbers:
-            values, known = self.frequent[i], codes[:, i] >= 0
-            assert values is not None
-            place = torch.searchsorted(values, x[:, i].contiguous() - self.spacing[i] / 2).clamp(max=max(0, len(values) - 1))
-            same = (values[place] - x[:, i]).abs() < self.spacing[i] / 2 if len(values) else torch.zeros(len(x), dtype=torch.bool)
-            out[known, i] = np.where(same.numpy(), self.bins[i] + place.numpy(), -2)[known]
+        for i, edges in self.narrow.items():
+            known = codes[:, i] >= 0
+            out[known, i] = self.bins[i] + torch.bucketize(x[:, i].contiguous(), edges).numpy()[known]
         return out
 
-    def matching(self, codes: Codes) -> Words:
-        """For every row of codes the training rows with the same, wherever there is one; none, if they are too few.
+    def matching(self, codes: Codes) -> tuple[NDArray[np.bool_], Words]:
+        """Which rows of codes match enough training rows, and which training rows these are.
 
-        One column after the other, those first that tell most apart.
+        They match if they have the same codes, wherever there is one.
         """
-        out = np.repeat(self.everyone, len(codes), axis=0)
-        left, since = np.arange(len(codes)), 0
-        for i in sorted(range(len(self.bins)), key=lambda i: -self.bins[i]):
-            rows = left[codes[left, i] >= 0]
-            if not len(rows):
-                continue
-            out[rows] &= self.sets[i][codes[rows, i]]
-            since += 1
-            if since % PRUNE_EVERY == 0:
-                left = left[sizes(out[left]) >= FEWEST]
-        few = np.ones(len(codes), dtype=bool)
-        few[left] = sizes(out[left]) < FEWEST
-        out[few] = 0
-        return out
+        width, everyone = len(self.bins), len(self.sets) - 1
+        sets = np.where(codes >= 0, self.first[:-1] + codes, everyone)
+        sets = np.where(codes == HELD, self.first[-1] + np.arange(width), sets)
+        sets = np.take_along_axis(sets, np.argsort(self.size[sets], axis=1, kind="stable"), axis=1)  # the smallest first
+        possible = np.flatnonzero((codes != NOBODY).all(1))
+        enough, step = np.zeros(len(codes), dtype=bool), max(1, WORDS_AT_ONCE // self.words)
+        found = [np.zeros((0, self.words), dtype=np.uint64)]
+        for k in range(0, len(possible), step):
+            some = possible[k : k + step]
+            left, matching = self._in_all(sets[some])
+            enough[some[left]] = True
+            found.append(matching)
+        return enough, np.concatenate(found)
+
+    def _in_all(self, sets: NDArray[np.int64]) -> tuple[NDArray[np.int64], Words]:
+        """The training rows that are in all sets of a row, for those rows in which they are enough."""
+        left = np.flatnonzero(self.size[sets[:, 0]] >= FEWEST)
+        found = self.sets[sets[left, 0]]
+        for column in range(1, sets.shape[1]):
+            if (sets[left, column] == len(self.sets) - 1).all():
+                break
+            found &= self.sets[sets[left, column]]
+            enough = sizes(found) >= FEWEST
+            if not enough.all():
+                left, found = left[enough], found[enough]
+        return left, found
 
     def count(self, matching: Words, variable: int) -> Table:
-        """How many of the matching rows are in every bin of a variable."""
-        bins = self.sets[variable][: self.bins[variable]]
-        return np.stack([sizes(matching & one) for one in bins], axis=-1).astype(np.float32)
+        """How many of the matching rows are in every bin of a variable. Empty words are passed over."""
+        bins = self.sets[self.first[variable] : self.first[variable] + self.bins[variable]]
+        out = np.zeros((len(matching), len(bins)), dtype=np.float32)
+        row, word = np.nonzero(matching)
+        if len(row):
+            each = np.bitwise_count(matching[row, word] & bins[:, word])
+            start = np.flatnonzero(np.diff(row, prepend=-1))
+            out[row[start]] = np.add.reduceat(each, start, axis=1, dtype=np.int64).T
+        return out
 
     def members(self, matching: NDArray[np.uint64], most: int) -> NDArray[np.int64]:
         """Rows of a set: all, or so many of them, evenly spaced."""
@@ -139,12 +159,21 @@ def frequent_values(values: Float[Tensor, " value"]) -> Float[Tensor, " frequent
     return value[most[count[most] >= FREQUENT]].sort().values
 
 
-def packed(codes: NDArray[np.int32], same: NDArray[np.int32], bins: int, frequent: Tensor | None) -> Words:
-    """One set of rows for every bin, then one for every frequent value."""
+def narrow_edges(values: Float[Tensor, " value"], spacing: float) -> Float[Tensor, " edge"]:
+    """Where a number is cut into narrow bins."""
+    if not len(values):
+        return values
+    bins = max(BINS, min(NARROW_BINS, len(values) // ROWS_IN_ONE))
+    alone = frequent_values(values)
+    return torch.cat([edges_of(values, spacing, bins), alone - spacing / 2, alone + spacing / 2]).unique()
+
+
+def packed(codes: NDArray[np.int32], near: NDArray[np.int32], bins: int, more: int) -> Words:
+    """One set of rows for every bin, then one for every narrow bin."""
     width = -(-len(codes) // 64) * 8
-    out = np.zeros((bins + (0 if frequent is None else len(frequent)), width), dtype=np.uint8)
+    out = np.zeros((bins + more, width), dtype=np.uint8)
     for code in range(len(out)):
-        bits = np.packbits((codes if code < bins else same) == code, bitorder="little")
+        bits = np.packbits((codes if code < bins else near) == code, bitorder="little")
         out[code, : len(bits)] = bits
     return out.view(np.uint64)
 

@@ -339,7 +339,7 @@ def test_a_law_repeated_is_the_same_law(kind):
     head = kind(4) if kind in (Categorical, ColourMixture, LogisticMixture) else kind()
     params = torch.randn(3, head.width, generator=seeded())
     if kind is RecordedNumber:
-        params = torch.cat([params, torch.tensor([0.5, -2.0, 4.0]).expand(3, -1)], dim=-1)
+        params = torch.cat([params, torch.tensor(head.constants(Recorded(0.5, bounds=(-2.0, 4.0)))).expand(3, -1)], dim=-1)
     value = head(params).sample(seeded())
     wide = head(params).each(lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
     torch.testing.assert_close(wide.log_prob(value[:, None].expand(3, 5)), head(params).log_prob(value)[:, None].expand(3, 5))

@@ -6,12 +6,12 @@ from ..errors import FormatError
 from ..schema import Category, Colour, Domain, Ordinal, Recorded
 from .bernoulli import Bernoulli, BernoulliLaw
 from .bounded import BoundedNumber, bound
-from .categorical import Categorical, CategoricalLaw
+from .categorical import IMPOSSIBLE, Categorical, CategoricalLaw
 from .colour_mixture import ColourMixture, ColourMixtureLaw
 from .gaussian import Gaussian, GaussianLaw
 from .gaussian_mixture import GaussianMixture, GaussianMixtureLaw
 from .kernel import KernelLaw
-from .lattice import LatticeLaw
+from .lattice import LatticeLaw, mean_place
 from .law import DiscreteLaw, Head, Law
 from .logistic_mixture import LogisticMixture, LogisticMixtureLaw
 from .mixed import MixedCodes, MixedNumber, mixed
@@ -55,6 +55,7 @@ def head_from_json(item: dict[str, Any]) -> Head:
 
 __all__ = [
     "HEADS",
+    "IMPOSSIBLE",
     "Bernoulli",
     "BernoulliLaw",
     "BoundedNumber",
@@ -80,5 +81,6 @@ __all__ = [
     "bound",
     "default_head",
     "head_from_json",
+    "mean_place",
     "mixed",
 ]

@@ -1,6 +1,6 @@
 """A law of numbers that ends where no value can lie: no negative ages, no heights far beyond all that were seen."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import itemgetter
 from typing import NamedTuple, final
@@ -9,11 +9,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
+from ..curve import cell_top
 from .lattice import TINY, LatticeLaw, broad_cdf, log_broad
 from .law import Cells
 
 OUTSIDE = 1e-6  # what is left for all values beyond the bounds: no recorded value is ever impossible
-TRIES = 3  # before a draw that falls outside is made by a quantile
+TRIES = 6  # before a draw that falls outside is made by a quantile
 FAR = 1e4  # in place of no bound: no law has mass there
 
 
@@ -37,10 +38,11 @@ class BoundedNumber(LatticeLaw):
     low: Cells
     high: Cells
     outside: Cells  # epsilon; 0 where there are no bounds
+    curve: Float[Tensor, "*cells 3"] | None = None  # how the lattice bends
 
     def log_prob(self, x: Cells) -> Cells:
         inside = torch.log1p(-self.outside) + self.law.log_prob(x) - self._ends.inside.log()
-        outside = self.outside.clamp(min=TINY).log() + log_broad(x, self.spacing) - self._broad_outside.log()
+        outside = self.outside.clamp(min=TINY).log() + log_broad(x, self.spacing, self.curve) - self._broad_outside.log()
         return torch.where(self._holds(x), inside, outside)
 
     def cdf(self, x: Cells) -> Cells:
@@ -52,7 +54,8 @@ class BoundedNumber(LatticeLaw):
         )
         within = share_inside(self.law.cdfs(x), below, inside)
         lower, upper = torch.minimum(x, low), torch.maximum(x, high)
-        beyond = broad_cdf(lower, spacing) + broad_cdf(upper, spacing) - broad_cdf(high, spacing)
+        curve = None if self.curve is None else self.curve.unsqueeze(-2)
+        beyond = broad_cdf(lower, spacing, curve) + broad_cdf(upper, spacing, curve) - broad_cdf(high, spacing, curve)
         return (1 - share) * within + share * beyond / rest
 
     def reach(self) -> Cells:
@@ -60,16 +63,18 @@ class BoundedNumber(LatticeLaw):
 
     def mean(self) -> Cells:
         """Of what lies between the bounds, before rounding."""
-        top = self.high + self.spacing / 2
+        top = self._edges[1]
         mean = (top - self.shortfall(top)).minimum(self.high).maximum(self.low)
         return torch.where(self.outside > 0, mean, self.law.mean())
 
     def shortfall(self, x: Cells) -> Cells:
+        return self.shortfalls(x.unsqueeze(-1)).squeeze(-1)
+
+    def shortfalls(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
         """Of what lies between the bounds."""
-        low, high = self.low - self.spacing / 2, self.high + self.spacing / 2
-        below, inside = self._ends
+        low, high, below, inside = (t.unsqueeze(-1) for t in (*self._edges, *self._ends))
         upto = torch.minimum(x, high).maximum(low)
-        area = self.law.shortfall(upto) - self.law.shortfall(low) - below * (upto - low)
+        area = self.law.shortfalls(upto) - self.law.shortfalls(low) - below * (upto - low)
         return area / inside + (x - high).clamp(min=0.0)
 
     def sample(self, rng: Generator) -> Cells:
@@ -88,14 +93,14 @@ class BoundedNumber(LatticeLaw):
         return drawn
 
     def tempered(self, temperature: float | Cells) -> "BoundedNumber":
-        return BoundedNumber(self.spacing, self.law.tempered(temperature), self.low, self.high, self.outside)
+        return replace(self, law=self.law.tempered(temperature))
 
     def _holds(self, x: Cells) -> Bool[Tensor, "*cells"]:
         return (x > self.low - self.spacing / 2) & (x < self.high + self.spacing / 2)
 
     def _level(self, u: Cells, beyond: Bool[Tensor, "*cells"]) -> Cells:
         """The level of the cdf that stands for a number between 0 and 1: among all values inside, or all that lie beyond."""
-        lowest = self.outside * broad_cdf(self._places[0], self.spacing) / self._broad_outside
+        lowest = self.outside * broad_cdf(self._places[0], self.spacing, self.curve) / self._broad_outside
         outer = self.outside * u
         return torch.where(beyond, outer + (1 - self.outside) * (outer > lowest), lowest + (1 - self.outside) * u)
 
@@ -104,13 +109,20 @@ class BoundedNumber(LatticeLaw):
         return just_outside(self.low, self.high, self.spacing)
 
     @cached_property
+    def _edges(self) -> tuple[Cells, Cells]:
+        """Where what is rounded to the bounds begins and ends."""
+        low = self.low - self.spacing / 2
+        bottom = low if self.curve is None else cell_top(self.low - self.spacing, self.spacing, self.curve)
+        return bottom, cell_top(self.high, self.spacing, self.curve)
+
+    @cached_property
     def _ends(self) -> Ends:
         below, upto = self.law.cdfs(torch.stack(self._places, dim=-1)).unbind(-1)
         return Ends(below, (upto - below).clamp(min=TINY))
 
     @cached_property
     def _broad_outside(self) -> Cells:
-        below, upto = (broad_cdf(place, self.spacing) for place in self._places)
+        below, upto = (broad_cdf(place, self.spacing, self.curve) for place in self._places)
         return (below + (1 - upto)).clamp(min=TINY)
 
 
@@ -124,10 +136,15 @@ def share_inside(cdf: Tensor, below: Tensor, inside: Tensor) -> Tensor:
     return ((cdf - below) / inside.clamp(min=TINY)).clamp(0.0, 1.0)
 
 
-def bound(law: LatticeLaw, low: Cells, high: Cells) -> LatticeLaw:
+def bound(law: LatticeLaw, low: Cells, high: Cells, curve: Tensor | None = None) -> LatticeLaw:
     """The law between these bounds, both finite; infinite where there are none."""
     free = low.isinf()
     if free.all():
         return law
     outside = torch.where(free, 0.0, OUTSIDE).to(low.dtype)
-    return BoundedNumber(law.spacing, law, low.clamp(min=-FAR), high.clamp(max=FAR), outside)
+    return BoundedNumber(law.spacing, law, low.clamp(min=-FAR), high.clamp(max=FAR), outside, curve)
+
+
+def bent(curve: Float[Tensor, "*cells 3"]) -> Float[Tensor, "*cells 3"] | None:
+    """The curve of these cells; none if all of them have an even lattice."""
+    return None if (curve[..., 2] == 0).all() else curve

@@ -8,6 +8,8 @@ from torch import Tensor
 
 from .law import DiscreteLaw, Head
 
+IMPOSSIBLE = -1e9  # the score of a code that a variable does not have, where it shares a table with others that do
+
 
 @final
 @dataclass(frozen=True)

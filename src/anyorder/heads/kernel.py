@@ -1,12 +1,13 @@
 """Numbers seen before, each with a weight: exact copies of them, and logistic laws around them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import torch
 from jaxtyping import Float
 from torch import Generator, Tensor
 
+from ..curve import cell_of, cell_top, on_lattice
 from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, for_all, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, draw_place, take
 
@@ -25,18 +26,20 @@ class KernelLaw(LatticeLaw):
     value: Float[Tensor, "*cells values"]
     share: Float[Tensor, "*cells kernels"]  # of the copy, then of each blur; sums to 1
     blur: Float[Tensor, "*cells blurs"]  # scales of the logistic laws
+    curve: Float[Tensor, "*cells 3"] | None = None  # how the lattice bends
 
     def log_prob(self, x: Cells) -> Cells:
-        at, spacing = x.unsqueeze(-1), self.spacing.unsqueeze(-1)
-        kernel = self.share[..., :1] * ((at - self.value).abs() < spacing / 2)
+        middle, width = cell_of(x, self.spacing, self.curve)
+        at, spacing = middle.unsqueeze(-1), width.unsqueeze(-1)
+        kernel = self.share[..., :1] * ((x.unsqueeze(-1) - self.value).abs() < self.spacing.unsqueeze(-1) / 2)
         for m in range(self.blur.shape[-1]):
             mass = logistic_mass(at, self.value, self.blur[..., m : m + 1], spacing)
             kernel = kernel + self.share[..., m + 1 : m + 2] * mass
-        return with_floor((self.weight * kernel).sum(-1), x, self.spacing)
+        return with_floor((self.weight * kernel).sum(-1), middle, width)
 
     def cdf(self, x: Cells) -> Cells:
         x = at_or_below(x, self.spacing)
-        top = (x + self.spacing / 2).unsqueeze(-1)
+        top = cell_top(x, self.spacing, self.curve).unsqueeze(-1)
         kernel = self.share[..., :1] * (self.value < top)
         for m in range(self.blur.shape[-1]):
             kernel = kernel + self.share[..., m + 1 : m + 2] * ((top - self.value) / self.blur[..., m : m + 1]).sigmoid()
@@ -60,7 +63,7 @@ class KernelLaw(LatticeLaw):
         scale = take(torch.cat([torch.zeros_like(self.share[..., :1]), self.blur], dim=-1), how)
         broad = torch.rand(self.spacing.shape, generator=rng, device=rng.device) < FLOOR
         place = torch.where(broad, BROAD * noise, take(self.value, which) + scale * noise)
-        return self.nearest(place.to(self.value.dtype))
+        return on_lattice(place.to(self.value.dtype), self.spacing, self.curve)
 
     def mean(self) -> Cells:
         """Of the law before rounding, which is within half a spacing of the mean after it."""
@@ -70,4 +73,4 @@ class KernelLaw(LatticeLaw):
         """The weights, the shares and the scales are tempered."""
         t = for_all(temperature)
         weight, share = ((p.log() / t).softmax(-1) for p in (self.weight, self.share))
-        return KernelLaw(self.spacing, weight, self.value, share, self.blur * t)
+        return replace(self, weight=weight, share=share, blur=self.blur * t)

@@ -2,6 +2,7 @@
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -9,11 +10,15 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from .law import Cells, Law
+from ..curve import cell_of, cell_top, place_of, steps_at
+from ..schema import Recorded
+from .law import Cells, Law, take
 from .logistic_mixture import log_one_minus_exp
 
 LEVELS = 128  # quantiles that stand for a law when its entropy is asked for
+MOST_PARTS, PLACES_AT_ONCE = 32, 2**10  # into which a search for a quantile cuts the lattice, and for how many cells
 CELLS_AT_ONCE = 2**14  # of an entropy: times the levels, times the law's own width
+PARTS = 48  # into which a bent scale is cut where means of values are asked for
 TINY = 1e-37  # the least number float32 holds with full precision
 FLOOR, BROAD = 1e-3, 3.0  # share and scale of a fixed broad component: no recorded value is ever impossible
 
@@ -50,14 +55,19 @@ class LatticeLaw(Law):
         return self.each(lambda t: t.unsqueeze(cells).expand(*t.shape[:cells], count, *t.shape[cells:])).shortfall(x)
 
     def quantile(self, q: Cells) -> Cells:
-        """By bisection over the lattice, in double precision."""
+        """By a search over the lattice, in double precision: in halves, or, of few cells, in many parts at once."""
         wide = self.each(lambda t: t.double())
         high = (wide.reach() / wide.spacing).ceil()
         low = -high
+        parts = max(2, min(MOST_PARTS, PLACES_AT_ONCE // max(1, low.numel())))
+        fraction = torch.arange(1, parts, device=low.device, dtype=low.dtype) / parts
         while (high - low > 1).any():
-            middle = ((low + high) / 2).floor()
-            enough = wide.cdf(middle * wide.spacing) >= q
-            low, high = torch.where(enough, low, middle), torch.where(enough, middle, high)
+            width = (high - low).unsqueeze(-1)
+            places = low.unsqueeze(-1) + (width * fraction).floor().clamp(min=1.0)
+            enough = wide.cdfs(places * wide.spacing.unsqueeze(-1)) >= q.unsqueeze(-1)
+            ends = torch.cat([low.unsqueeze(-1), places, high.unsqueeze(-1)], dim=-1)
+            first = torch.where(enough.any(-1), enough.int().argmax(-1), parts - 1)
+            low, high = take(ends, first), take(ends, first + 1)
         return (high * wide.spacing).to(self.spacing.dtype)
 
     def entropy(self) -> Cells:
@@ -73,9 +83,35 @@ class LatticeLaw(Law):
         levels = (torch.arange(LEVELS, device=flat.spacing.device, dtype=flat.spacing.dtype) + 0.5) / LEVELS
         return -wide.log_prob(wide.quantile(levels.expand(len(rows), -1))).mean(-1)
 
+    def mean_of(self, value: Callable[[Tensor], Tensor], ends: Float[Tensor, "*cells end"]) -> Cells:
+        """E[value(X)] of a rising function of numbers between these rising ends; numbers beyond them count as the ends.
+
+        Bin by bin the value at the mean of the bin: exact for one number, and nearly so for others if bins are narrow.
+        """
+        wide, ends = self.each(lambda t: t.double()), ends.double()
+        upto = wide.cdfs(ends)
+        mass, part = upto.diff(dim=-1), (ends * upto - wide.shortfalls(ends)).diff(dim=-1)
+        place = (part / mass.clamp(min=TINY)).maximum(ends[..., :-1]).minimum(ends[..., 1:])
+        outer = upto[..., 0] * value(ends[..., :1]).squeeze(-1) + (1 - upto[..., -1]) * value(ends[..., -1:]).squeeze(-1)
+        return (mass * value(place)).sum(-1) + outer
+
     def nearest(self, x: Tensor) -> Tensor:
         """The lattice point nearest to x."""
         return torch.round(x / self.spacing) * self.spacing
+
+
+def mean_place(law: LatticeLaw, domain: Recorded, weight: Tensor | None = None) -> Cells:
+    """Where the mean of the values themselves lies, on a scale that may bend; of the mixture of all cells, if they have weights.
+
+    On a bent scale numbers beyond those that were seen count as the outermost of them: what is hardly possible must not decide.
+    """
+    total = lambda means: means if weight is None else (weight * means).sum()  # noqa: E731
+    if not domain.curve:
+        return total(law.mean())
+    curve = law.spacing.new_tensor([*domain.curve[:2], 1.0], dtype=torch.float64)
+    ends = torch.linspace(domain.knots[0], domain.knots[-1], PARTS + 1, dtype=torch.float64)
+    means = law.mean_of(lambda place: steps_at(place, curve), ends.expand(*law.spacing.shape, -1))
+    return place_of(total(means), curve).to(law.spacing.dtype)
 
 
 def for_all(temperature: float | Cells) -> float | Float[Tensor, "*cells 1"]:
@@ -107,15 +143,16 @@ def with_floor(mass: Cells, x: Cells, spacing: Cells) -> Cells:
     return torch.logaddexp(math.log(1 - FLOOR) + log_mass, math.log(FLOOR) + log_broad(x, spacing))
 
 
-def log_broad(x: Cells, spacing: Cells) -> Cells:
+def log_broad(x: Cells, spacing: Cells, curve: Tensor | None = None) -> Cells:
     """The log of what the fixed broad law gives to the interval that x was rounded from."""
+    x, spacing = cell_of(x, spacing, curve)
     top, bottom = (x + spacing / 2) / BROAD, (x - spacing / 2) / BROAD
     return F.logsigmoid(top) + F.logsigmoid(-bottom) + log_one_minus_exp(-spacing / BROAD)
 
 
-def broad_cdf(x: Tensor, spacing: Tensor) -> Tensor:
+def broad_cdf(x: Tensor, spacing: Tensor, curve: Tensor | None = None) -> Tensor:
     """The cdf of the fixed broad law at the lattice point at or below x."""
-    return ((at_or_below(x, spacing) + spacing / 2) / BROAD).sigmoid()
+    return (cell_top(at_or_below(x, spacing), spacing, curve) / BROAD).sigmoid()
 
 
 def logistic_shortfall(x: Tensor, mu: Tensor, sigma: Tensor) -> Tensor:

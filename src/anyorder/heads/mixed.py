@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
+from operator import itemgetter
 from typing import final
 
 import torch
@@ -11,7 +12,7 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from .lattice import LatticeLaw
-from .law import Cells, DiscreteLaw, Law, draw_code, take
+from .law import Cells, DiscreteLaw, Law, draw_code
 
 
 @final
@@ -51,15 +52,27 @@ class MixedNumber(LatticeLaw):
     def cdf(self, x: Cells) -> Cells:
         return (torch.stack([law.cdf(x) for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
 
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        return (torch.stack([law.cdfs(x) for law in self.laws], dim=-1) * self.log_weight.softmax(-1).unsqueeze(-2)).sum(-1)
+
     def mean(self) -> Cells:
         return (torch.stack([law.mean() for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
 
     def sample(self, rng: Generator) -> Cells:
-        draws = torch.stack([law.sample(rng) for law in self.laws], dim=-1)
-        return take(draws, draw_code(self.log_weight, rng))
+        """Every cell from one of its laws."""
+        chosen = draw_code(self.log_weight, rng)
+        drawn = torch.empty_like(self.spacing)
+        for place, law in enumerate(self.laws):
+            if (mine := chosen == place).any():
+                drawn[mine] = law.each(itemgetter(mine)).sample(rng)
+        return drawn
 
     def shortfall(self, x: Cells) -> Cells:
         return (torch.stack([law.shortfall(x) for law in self.laws], dim=-1) * self.log_weight.softmax(-1)).sum(-1)
+
+    def shortfalls(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        weight = self.log_weight.softmax(-1).unsqueeze(-2)
+        return (torch.stack([law.shortfalls(x) for law in self.laws], dim=-1) * weight).sum(-1)
 
     def reach(self) -> Cells:
         return reduce(torch.maximum, [law.reach() for law in self.laws])

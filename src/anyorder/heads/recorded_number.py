@@ -1,7 +1,7 @@
 """A number as it was written down: values that repeat often, and a mixture of logistic laws over the lattice of all values."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, final
 
 import torch
@@ -9,9 +9,10 @@ from jaxtyping import Float
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
+from ..curve import cell_of, cell_top, on_lattice
 from ..errors import InputError
-from ..schema import Domain, Recorded, bounds_of
-from .bounded import bound
+from ..schema import Domain, Recorded, bounds_of, curve_of
+from .bounded import bent, bound
 from .lattice import BROAD, FLOOR, LatticeLaw, at_or_below, for_all, logistic_mass, logistic_shortfall, with_floor
 from .law import Cells, Head, draw_code, take
 
@@ -32,10 +33,12 @@ class RecordedLaw(LatticeLaw):
     mu: Float[Tensor, "*cells components"]
     sigma: Float[Tensor, "*cells components"]
     atoms: Float[Tensor, "*cells atoms"]  # padded with NaN
+    curve: Float[Tensor, "*cells 3"] | None = None  # how the lattice bends
 
     def log_prob(self, x: Cells) -> Cells:
-        mass = logistic_mass(x.unsqueeze(-1), self.mu, self.sigma, self.spacing.unsqueeze(-1))
-        rest = self.choice[..., -1] + with_floor((self.logits.softmax(-1) * mass).sum(-1), x, self.spacing)
+        middle, width = cell_of(x, self.spacing, self.curve)
+        mass = logistic_mass(middle.unsqueeze(-1), self.mu, self.sigma, width.unsqueeze(-1))
+        rest = self.choice[..., -1] + with_floor((self.logits.softmax(-1) * mass).sum(-1), middle, width)
         if not self.atoms.shape[-1]:
             return rest
         match = (x.unsqueeze(-1) - self.atoms).abs() < self.spacing.unsqueeze(-1) / 2
@@ -48,7 +51,7 @@ class RecordedLaw(LatticeLaw):
     def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
         spacing = self.spacing.unsqueeze(-1)
         x = at_or_below(x, spacing)
-        top = x + spacing / 2
+        top = cell_top(x, spacing, None if self.curve is None else self.curve.unsqueeze(-2))
         mu, sigma = self.mu.unsqueeze(-2), self.sigma.unsqueeze(-2)
         inside = (((top.unsqueeze(-1) - mu) / sigma).sigmoid() @ self.logits.softmax(-1).unsqueeze(-1)).squeeze(-1)
         weight = self.choice.exp()
@@ -62,10 +65,13 @@ class RecordedLaw(LatticeLaw):
         return 60 + self.mu.abs().amax(-1) + 60 * self.sigma.amax(-1)
 
     def shortfall(self, x: Cells) -> Cells:
-        at, weight = x.unsqueeze(-1), self.choice.exp()
-        inside = (self.logits.softmax(-1) * logistic_shortfall(at, self.mu, self.sigma)).sum(-1)
+        return self.shortfalls(x.unsqueeze(-1)).squeeze(-1)
+
+    def shortfalls(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        at, weight, share = x.unsqueeze(-1), self.choice.exp().unsqueeze(-2), self.logits.softmax(-1).unsqueeze(-2)
+        inside = (share * logistic_shortfall(at, self.mu.unsqueeze(-2), self.sigma.unsqueeze(-2))).sum(-1)
         broad = logistic_shortfall(x, torch.zeros_like(x), torch.full_like(x, BROAD))
-        atoms = (weight[..., :-1] * (at - self.atoms).clamp(min=0.0).nan_to_num(0.0)).sum(-1)
+        atoms = (weight[..., :-1] * (at - self.atoms.unsqueeze(-2)).clamp(min=0.0).nan_to_num(0.0)).sum(-1)
         return atoms + weight[..., -1] * ((1 - FLOOR) * inside + FLOOR * broad)
 
     def sample(self, rng: Generator) -> Cells:
@@ -74,7 +80,7 @@ class RecordedLaw(LatticeLaw):
         which = draw_code(self.logits, rng)
         broad = torch.rand(self.spacing.shape, generator=rng, device=rng.device) < FLOOR
         place = torch.where(broad, BROAD * noise, take(self.mu, which) + take(self.sigma, which) * noise)
-        drawn = self.nearest(place.to(self.mu.dtype))
+        drawn = on_lattice(place.to(self.mu.dtype), self.spacing, self.curve)
         chosen = draw_code(self.choice, rng)
         if not self.atoms.shape[-1]:
             return drawn
@@ -89,7 +95,7 @@ class RecordedLaw(LatticeLaw):
     def tempered(self, temperature: float | Cells) -> "RecordedLaw":
         """The choice, the weights and the scales of the components are tempered."""
         t = for_all(temperature)
-        return RecordedLaw(self.spacing, (self.choice / t).log_softmax(-1), self.logits / t, self.mu, self.sigma * t, self.atoms)
+        return replace(self, choice=(self.choice / t).log_softmax(-1), logits=self.logits / t, sigma=self.sigma * t)
 
 
 @final
@@ -110,14 +116,21 @@ class RecordedNumber(Head):
         assert isinstance(domain, Recorded)
         if len(domain.atoms) > self.atoms:
             raise InputError(f"The head has room for {self.atoms} atoms, the variable has {len(domain.atoms)}.")
-        return (*domain.atoms, *[math.nan] * (self.atoms - len(domain.atoms)), domain.spacing, *bounds_of(domain))
+        return (
+            *domain.atoms,
+            *[math.nan] * (self.atoms - len(domain.atoms)),
+            domain.spacing,
+            *bounds_of(domain),
+            *curve_of(domain),
+        )
 
     def __call__(self, params: Float[Tensor, "*cells width"]) -> LatticeLaw:
         k = self.components
-        choice, logits, mu, raw, atoms, rest = params.split([self.atoms + 1, k, k, k, self.atoms, 3], dim=-1)
-        spacing, low, high = rest.unbind(-1)
+        choice, logits, mu, raw, atoms, rest = params.split([self.atoms + 1, k, k, k, self.atoms, 6], dim=-1)
+        spacing, low, high = rest[..., :3].unbind(-1)
+        curve = bent(rest[..., 3:])
         empty = F.pad(atoms.isnan(), (0, 1))
         start = torch.linspace(-1.5, 1.5, k, device=params.device, dtype=params.dtype)
         sigma = self.min_scale + F.softplus(raw - 1)
-        law = RecordedLaw(spacing, choice.masked_fill(empty, -1e9).log_softmax(-1), logits, start + mu, sigma, atoms)
-        return bound(law, low, high)
+        law = RecordedLaw(spacing, choice.masked_fill(empty, -1e9).log_softmax(-1), logits, start + mu, sigma, atoms, curve)
+        return bound(law, low, high, curve)

@@ -94,6 +94,7 @@ class Part(NamedTuple):
     share: Cells
     below: Cells  # the law's distribution function at its lower end
     inside: Cells  # what the law gives to it
+    smooth: Cells  # the law's distribution function at x
     upto: Cells  # the share of its rows with a value up to x
     at: Cells  # the share of its rows with x itself
     total: Cells  # the mean over its rows of their value, if it is not above x, else 0
@@ -134,9 +135,12 @@ class RecurringNumber(LatticeLaw):
         return torch.where(seen > TINY, torch.logaddexp(smooth, seen.clamp(min=TINY).log()), smooth)
 
     def cdf(self, x: Cells) -> Cells:
-        x = at_or_below(x, self.spacing)
-        part = self._part(x)
-        smooth = (self.law.cdf(x) - part.below).clamp(min=0.0)
+        return self.cdfs(x.unsqueeze(-1)).squeeze(-1)
+
+    def cdfs(self, x: Float[Tensor, "*cells place"]) -> Float[Tensor, "*cells place"]:
+        x = at_or_below(x, self.spacing.unsqueeze(-1))
+        part = self._parts(x)
+        smooth = (part.smooth - part.below).clamp(min=0.0)
         return (part.below + (1 - part.share) * smooth + part.share * part.inside * part.upto).clamp(0.0, 1.0)
 
     def reach(self) -> Cells:
@@ -212,21 +216,27 @@ class RecurringNumber(LatticeLaw):
         return upto.long(), inside.long()
 
     def _part(self, x: Cells) -> Part:
-        bins = self.table.bin(self._variable, x)
+        return Part(*(values.squeeze(-1) for values in self._parts(x.unsqueeze(-1))))
+
+    def _parts(self, x: Float[Tensor, "*cells place"]) -> Part:
+        """Of several places of every cell."""
+        variable, own, half = (t.unsqueeze(-1).expand_as(x) for t in (self._variable, self.own, self.spacing / 2))
+        bins = self.table.bin(variable, x)
         low, high = self.table.low[bins].to(x.dtype), self.table.high[bins].to(x.dtype)
-        below, upper = self.law.cdfs(torch.stack([low, high], dim=-1)).unbind(-1)
+        below, upper, smooth = self.law.cdfs(torch.cat([low, high, x], dim=-1)).chunk(3, dim=-1)
         below = torch.where(low <= -FAR, 0.0, below)
         upper = torch.where(high >= FAR, 1.0, upper)
-        upto, at, total = self.table.upto_and_at(self._variable, x, self.spacing / 2, bins)
-        here = ~self.own.isnan() & (self.table.bin(self._variable, self.own.nan_to_num(0.0)) == bins)
-        same = here & ((x - self.own).abs() < self.spacing / 2)
-        rows = self.table.rows[bins].to(x.dtype) - here.to(x.dtype)
-        counted = here & (self.own <= x + self.spacing / 2)
-        upto, total = upto - counted.to(x.dtype), total - torch.where(counted, self.own, 0.0)
+        upto, at, total = self.table.upto_and_at(variable, x, half, bins)
+        rows = self.table.rows[bins].to(x.dtype)
+        if not own.isnan().all():
+            here = ~own.isnan() & (self.table.bin(variable, own.nan_to_num(0.0)) == bins)
+            counted = here & (own <= x + half)
+            upto, total = upto - counted.to(x.dtype), total - torch.where(counted, own, 0.0)
+            at, rows = at - (here & ((x - own).abs() < half)).to(x.dtype), rows - here.to(x.dtype)
         share = torch.where(rows > 0, self.table.share[bins].to(x.dtype), 0.0)
         rows = rows.clamp(min=1)
         inside = (upper - below).clamp(min=0.0)
-        return Part(share, below, inside, upto / rows, (at - same.to(x.dtype)) / rows, total / rows)
+        return Part(share, below, inside, smooth, upto / rows, at / rows, total / rows)
 
     @cached_property
     def _bins(self) -> "Bins":

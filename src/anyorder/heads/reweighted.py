@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from typing import NamedTuple, final
 
 import torch
@@ -11,7 +12,8 @@ from torch import Generator, Tensor
 from .lattice import TINY, LatticeLaw, at_or_below, for_all
 from .law import Cells, take
 
-TRIES = 16  # more draws, all at once, of which the first that is accepted counts; if there is none, by a quantile
+LEAST_TRIES, MOST_TRIES = 16, 256  # more draws, all at once, of which the first that is accepted counts; then by a quantile
+DRAWS_AT_ONCE = 2**14
 
 
 class Pieces(NamedTuple):
@@ -55,6 +57,13 @@ class ReweightedNumber(LatticeLaw):
         return self.law.reach()
 
     def mean(self) -> Cells:
+        if self._changed.all():
+            return self._changed_mean()
+        mean = self.law.mean()
+        mean[self._changed] = self.each(itemgetter(self._changed))._changed_mean()
+        return mean
+
+    def _changed_mean(self) -> Cells:
         """Before rounding: the mean inside every bin times its new probability."""
         ends = self.law.means_upto(self.edges)
         upto = torch.cat([torch.zeros_like(ends[..., :1]), ends, self.law.mean().unsqueeze(-1)], dim=-1)
@@ -79,9 +88,10 @@ class ReweightedNumber(LatticeLaw):
         lost = ~accepted(take(accept, self._bin(drawn)), rng)
         if not lost.any():
             return drawn
-        few = self.each(lambda t: t[lost].unsqueeze(1).expand(-1, TRIES, *t.shape[lost.ndim :]))
+        count = min(MOST_TRIES, max(LEAST_TRIES, DRAWS_AT_ONCE // int(lost.sum())))
+        few = self.each(lambda t: t[lost].unsqueeze(1).expand(-1, count, *t.shape[lost.ndim :]))
         tries = few.law.sample(rng)
-        good = accepted(take(accept[lost].unsqueeze(1).expand(-1, TRIES, -1), few._bin(tries)), rng)
+        good = accepted(take(accept[lost].unsqueeze(1).expand(-1, count, -1), few._bin(tries)), rng)
         again = take(tries, good.int().argmax(-1))
         if not good.any(-1).all():
             hard = ~good.any(-1)
@@ -99,7 +109,20 @@ class ReweightedNumber(LatticeLaw):
         return (self.edges < x.unsqueeze(-1)).sum(-1)
 
     @cached_property
+    def _changed(self) -> Bool[Tensor, "*cells"]:
+        """Cells whose bins do not all have the same weight."""
+        return (self.weight != self.weight[..., :1]).any(-1)
+
+    @cached_property
     def _pieces(self) -> Pieces:
+        """The law is asked only about cells that were changed."""
+        if self._changed.all():
+            return self._all_pieces()
+        ratio, offset = torch.ones_like(self.weight), torch.zeros_like(self.weight)
+        ratio[self._changed], offset[self._changed] = self.each(itemgetter(self._changed))._all_pieces()
+        return Pieces(ratio, offset)
+
+    def _all_pieces(self) -> Pieces:
         cdf = self.law.cdfs_between_bins(self.edges)
         none = torch.zeros_like(cdf[..., :1])
         mass = torch.cat([none, cdf, none + 1], dim=-1).diff(dim=-1).clamp(min=0.0)

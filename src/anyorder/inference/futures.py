@@ -1,6 +1,6 @@
 """How the targets and the candidates of a row may turn out: drawn once, and shared by all that is compared."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, final
 
@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 
 from ..conditionals import Conditionals, Laws
 from ..errors import InputError
-from ..heads import DiscreteLaw, Law
+from ..heads import CategoricalLaw, DiscreteLaw, Law
 from ..model import Model
 from ..schema import Mask, Real, Recorded, Schema, Values, Variable, levels_of
 
@@ -27,21 +27,27 @@ class Columns:
     variables: tuple[int, ...]
     ways: int
     parts: tuple[tuple[list[int], Law], ...]  # places among `variables`, and their laws: cells (row, way, place)
+    levels: Mapping[int, int]  # how many codes the variables at some places have, where they share a longer table
 
     @classmethod
     def of(cls, conditionals: Conditionals, variables: Sequence[int], ways: int, shared: bool = False) -> "Columns":
         """From laws of every way of every row, or, if `shared`, from laws of every row that hold for all its ways."""
         change = _repeated(ways) if shared else lambda t: t.unflatten(0, (-1, ways))
-        found = _parts_with(conditionals, variables)
-        return cls(
-            tuple(variables), ways, tuple((mine, part.at((slice(None), inside)).each(change)) for part, mine, inside in found)
-        )
+        found, levels = list(_parts_with(conditionals, variables)), dict[int, int]()
+        for part, mine, inside in found:
+            if part.levels:
+                levels |= {place: part.levels[k] for place, k in zip(mine, inside.tolist(), strict=True)}
+        parts = tuple((mine, part.at((slice(None), inside)).each(change)) for part, mine, inside in found)
+        return cls(tuple(variables), ways, parts, levels)
 
     def law(self, variable: int) -> Law:
         """The law of one of the variables: cells (row, way)."""
         place = self.variables.index(variable)
         mine, law = next((mine, law) for mine, law in self.parts if place in mine)
-        return law.each(lambda t: t[:, :, mine.index(place)])
+        alone = law.each(lambda t: t[:, :, mine.index(place)])
+        if isinstance(alone, DiscreteLaw) and place in self.levels:
+            return CategoricalLaw(alone.log_pmf()[..., : self.levels[place]])
+        return alone
 
     def sample(self, rng: Generator) -> Gains:
         return _join([law.sample(rng) for _, law in self.parts], self.parts)

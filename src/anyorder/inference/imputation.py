@@ -1,25 +1,35 @@
 """Gaps filled: by best guesses, by draws, or by the ends of an interval."""
 
 from collections.abc import Iterator
+from operator import itemgetter
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
+from ..heads import LatticeLaw, mean_place
 from ..model import Model
-from ..schema import Mask, Values
+from ..schema import Mask, Recorded, Values
 from ..subsets import Order, Question, RandomOrder
 from .sampling import sample
 
 ROWS_PER_CALL = 512
+CELLS_PER_CALL = 64  # of numbers on a bent scale, whose means take more memory
 
 
 @torch.no_grad()
 def best_guess(model: Model, x: Values, known: Mask) -> Values:
     """x with the means of numbers and the likeliest codes, each given what is known of its row."""
     out = x.clone()
+    bent = {i: v.domain for i, v in enumerate(model.schema) if isinstance(v.domain, Recorded) and v.domain.curve}
     for rows in _rows_with_gaps(known):
-        out[rows] = torch.where(known[rows], x[rows], model(x[rows], known[rows]).best(at=~known[rows]).to(x.dtype))
+        laws = model(x[rows], known[rows])
+        out[rows] = torch.where(known[rows], x[rows], laws.best(at=~known[rows]).to(x.dtype))
+        for i, domain in bent.items():
+            for some in (~known[rows, i]).nonzero().squeeze(-1).split(CELLS_PER_CALL):
+                law = laws.law(i).each(itemgetter(some))
+                assert isinstance(law, LatticeLaw)
+                out[rows[some], i] = mean_place(law, domain).to(x.dtype)
     return out
 
 

@@ -93,13 +93,15 @@ class TargetBins(Estimator):
         alone = [members[0] for members in sets if len(members) == 1 and members not in counted]
         together = Columns.of(start.laws, alone, self.draws, shared=True).sample(rng).unbind(-1) if alone else ()
         drawn = dict(zip(alone, together, strict=True))
+        codes_of = Columns.of(start.laws, [members[0] for members in counted], 1, shared=True)
         out = []
         for members in sets:
             if members in counted:
-                law = start.laws.law(members[0])
+                law = codes_of.law(members[0])
                 assert isinstance(law, DiscreteLaw)
                 codes = torch.arange(levels[members[0]], device=start.x.device, dtype=start.x.dtype)
-                out.append(Outcomes(start.with_value(members[0], codes.expand(len(start.x), -1)), law.pmf(), drawn=False))
+                y = start.with_value(members[0], codes.expand(len(start.x), -1))
+                out.append(Outcomes(y, law.pmf()[:, 0], drawn=False))
                 continue
             if len(members) == 1:
                 y = start.with_value(members[0], drawn[members[0]])

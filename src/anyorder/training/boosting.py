@@ -12,9 +12,10 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 from threadpoolctl import threadpool_limits
 from torch import Generator, Tensor
 
-from ..boosting import Boosted, Grown, Trees, score_sets
+from ..boosting import Boosted, Grown, score_sets
 from ..memory import UNSEEN
 from ..schema import Mask, Recorded, Schema, Values, levels_of
+from ..trees import LARGEST, Trees
 from .background import Background
 from .edges import EdgeSampler
 from .loss import usual_loss
@@ -33,7 +34,6 @@ MOST_SCORED = 2**17  # the same for codes, times the trees of a round
 QUESTIONS, STEPS = 1024, 150
 FAITH = 2.0  # nats for a law whose mean is as far from the guess as the guess usually is from the truth
 NEVER = -30.0  # the score of a level that nobody has
-LARGEST = np.finfo(np.float32).max
 
 
 class KeptBack(NamedTuple):
@@ -211,7 +211,7 @@ def write_down(trees: Trees, grown: list[NDArray[Any]]) -> None:
 
 def below(threshold: NDArray[np.float64]) -> NDArray[np.float32]:
     """The largest float32 that is not above: then the same float32 values go left."""
-    near = np.minimum(threshold, float(LARGEST)).astype(np.float32)  # infinite: all that is known goes left
+    near = np.minimum(threshold, LARGEST).astype(np.float32)  # infinite: all that is known goes left
     return np.where(near <= threshold, near, np.nextafter(near, np.float32(-np.inf)))
 
 
