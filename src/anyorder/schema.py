@@ -75,6 +75,9 @@ class Recorded:
 
     `atoms` are values that repeat often enough to count alone; `knots` are rising values between which a network may see
     the number piece by piece; `bounds` are the least and the greatest value that is to be expected, both included.
+
+    `curve` (scale, start, ratio) says that values lie on a scale that is even in the logarithm far from its start, and the
+    spacing is only the finest that is told apart (see `curve.py`); without one they lie evenly.
     """
 
     kind: ClassVar[str] = "recorded"
@@ -82,13 +85,20 @@ class Recorded:
     atoms: tuple[float, ...] = ()
     knots: tuple[float, ...] = ()
     bounds: tuple[float, ...] = ()
+    curve: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        if self.curve and not (len(self.curve) == 3 and self.curve[0] > 0 and self.curve[2] >= 0):
+            raise InputError(
+                f"Recorded got curve={self.curve}; expected (scale, start, ratio), scale positive, ratio not negative."
+            )
         if not 0 < self.spacing < float("inf"):
             raise InputError(f"Recorded got spacing={self.spacing}; expected a positive number.")
         if self.bounds and not (len(self.bounds) == 2 and -float("inf") < self.bounds[0] < self.bounds[1] < float("inf")):
             raise InputError(f"Recorded got bounds={self.bounds}; expected two rising numbers, or () for none.")
 
+
+TOGETHER = (16, 64, 256)  # categories of at most so many levels share a table, as wide as the largest of them
 
 Domain = Real | Category | Ordinal | Colour | Recorded
 
@@ -106,6 +116,11 @@ def spacing_of(domain: Domain) -> float:
 def bounds_of(domain: Domain) -> tuple[float, ...]:
     """The least and the greatest value to be expected; infinite where anything may come."""
     return (isinstance(domain, Recorded) and domain.bounds) or (-float("inf"), float("inf"))
+
+
+def curve_of(domain: Domain) -> tuple[float, ...]:
+    """How the scale of a variable's values bends; ratio 0 where its lattice is even."""
+    return (isinstance(domain, Recorded) and domain.curve) or (1.0, 0.0, 0.0)
 
 
 DOMAINS: dict[str, Any] = {c.kind: c for c in (Real, Category, Ordinal, Colour, Recorded)}
@@ -241,3 +256,15 @@ def _variable_from_json(item: dict[str, Any]) -> Variable:
 
 def _shortlist(names: Sequence[str]) -> str:
     return ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+
+
+def alike(schema: Schema) -> list[list[int]]:
+    """The variables grouped by the kind of their law, in order of appearance: numbers, and codes of about the same size."""
+    groups: dict[object, list[int]] = {}
+    for i, variable in enumerate(schema):
+        domain = variable.domain
+        key: object = Recorded if isinstance(domain, Recorded) else domain
+        if isinstance(domain, Category):
+            key = next((size for size in TOGETHER if domain.levels <= size), domain)
+        groups.setdefault(key, []).append(i)
+    return list(groups.values())

@@ -162,12 +162,16 @@ def test_arrays_are_tables_too():
     [
         (lambda: TableEncoder.learn(pd.DataFrame({"a": [1, 1]})), "nothing to model in this table: 'a' is always 1"),
         (lambda: TableEncoder.learn(pd.DataFrame()), "nothing to model"),
+        (lambda: TableEncoder.learn(pd.DataFrame({"a": [1.0, -1.5e308]})), "Column 'a' holds 1 number.s. beyond 1e.306, where"),
         (lambda: TableEncoder.learn(pd.DataFrame({"a": [1.0, np.inf]})), "Column 'a' holds 1 infinite value"),
         (lambda: TableEncoder.learn(pd.DataFrame([[1, 2]], columns=["a", "a"])), "name"),
         (lambda: TableEncoder.learn("people.csv"), "Cannot read a str as a table"),
         (lambda: TableEncoder.learn(np.zeros(3)), r"shape \(3,\); expected two dimensions"),
         (lambda: TableEncoder.learn(pd.DataFrame({"a": [1, 2]}), {"b": "number"}), "kinds names a column 'b'"),
-        (lambda: TableEncoder.learn(pd.DataFrame({"a": [1, 2]}), {"a": "colour"}), "expected 'category', 'number' or"),
+        (
+            lambda: TableEncoder.learn(pd.DataFrame({"a": [1, 2]}), {"a": "colour"}),
+            "expected 'category', 'number', 'log', 'linear' or",
+        ),
         (
             lambda: TableEncoder.learn(pd.DataFrame({"a": ["x", "y"]}), {"a": "number"}),
             "is 'number', but the column holds String",
@@ -196,7 +200,8 @@ def test_columns_too_wide_for_their_precision_keep_to_values_that_could_be_writt
     cents = np.exp(rng.normal(9, 3, 500)).round(2)
     seconds = pd.to_datetime(rng.integers(0, 700_000_000, 500) * 1_000_000_000)
     encoder = TableEncoder.learn(
-        pd.DataFrame({"cents": cents, "whole": np.exp(rng.normal(12, 3, 500)).astype(int), "at": seconds})
+        pd.DataFrame({"cents": cents, "whole": np.exp(rng.normal(12, 3, 500)).astype(int), "at": seconds}),
+        {"cents": "linear", "whole": "linear"},
     )
     x = torch.randn(1000, 3, generator=torch.Generator().manual_seed(0))
     made = encoder.frame(x, pd.DataFrame())

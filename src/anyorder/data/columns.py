@@ -2,6 +2,7 @@
 
 import datetime as dt
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from numbers import Real
@@ -19,7 +20,13 @@ Cells = NDArray[np.float64]
 EPOCH = dt.datetime(1970, 1, 1)
 DAYS = float((dt.date.min - EPOCH.date()).days), float((dt.date.max - EPOCH.date()).days)
 CALENDAR = {"day": DAYS, "instant": (DAYS[0] * 86_400_000, DAYS[1] * 86_400_000)}
-MOST_ATOMS, MOST_LEVELS, KNOTS = 48, 200, 12
+MOST_ATOMS, KNOTS = 48, 12
+MOST_DISCRETE, ROWS_PER_VALUE = 48, 4  # different values of a number that is discrete, and rows for each on average
+OWN_LEVELS = 200  # of a category; the others, which are rare, share one code
+MOST_DECIMALS = 400
+LARGEST = 1e306  # of a number: a float reaches little farther
+UNITS = ("number", "whole", "day", "instant")
+COLUMN_KINDS: dict[str, Any] = {}  # every class of column by its name
 FARTHEST = 1e4  # standard deviations: a number beyond is as far out as this
 
 
@@ -47,6 +54,9 @@ class Column(ABC):
         """What is closest to a best guess in model space: a level, a date, or a plain number, which need not be rounded."""
         return np.array(self.decode(values))
 
+    def __init_subclass__(cls) -> None:
+        COLUMN_KINDS[cls.kind] = cls
+
     @abstractmethod
     def says(self) -> str:
         """What its values are, for a message: 'which ...'."""
@@ -58,18 +68,58 @@ class Column(ABC):
 @final
 @dataclass(frozen=True)
 class CategoryColumn(Column):
-    """Text, booleans or numbers without order, each value a code."""
+    """Text, booleans or numbers that are codes. Each of the `common` values has its own code, all `rare` ones share the last.
+
+    Which of the rare values a cell with that code has is independent of all else: each with its `shares` of their rows.
+    """
 
     kind: ClassVar[str] = "category"
-    levels: tuple[Any, ...]
+    common: tuple[Any, ...]
+    rare: tuple[Any, ...] = ()
+    shares: tuple[float, ...] = ()
+
+    @property
+    def levels(self) -> tuple[Any, ...]:
+        """All values that were seen."""
+        return self.common + self.rare
 
     @property
     def domain(self) -> Domain:
-        return Category(max(2, len(self.levels)))
+        return Category(max(2, len(self.common) + bool(self.rare)))
+
+    @property
+    def holds_numbers(self) -> bool:
+        """Codes that are numbers have an order and a mean."""
+        return all(isinstance(level, Real) and not isinstance(level, bool) for level in self.levels)
+
+    def codes(self) -> dict[Any, float]:
+        codes = dict.fromkeys(self.rare, float(len(self.common)))
+        return codes | {level: float(code) for code, level in enumerate(self.common)}
+
+    def code_of(self, value: Any) -> float:
+        """NaN if it is no level; 2 and 2.0 are the same level, and so is "2" where levels are numbers."""
+        code = self.codes().get(value, np.nan)
+        return self.codes().get(float(value), np.nan) if isinstance(value, str) and self.holds_numbers else code
+
+    def within(self, low: Any, high: Any) -> tuple[Any, ...]:
+        """The levels in a range whose ends belong to it, if they are numbers; None is an open end."""
+        return tuple(v for v in self.levels if (low is None or v >= low) and (high is None or v <= high))
 
     def encode(self, series: "nw.Series[Any]") -> Cells:
-        codes = {level: float(code) for code, level in enumerate(self.levels)}
+        codes = self.codes()
         return np.array([codes.get(value, np.nan) for value in series.to_list()], dtype=np.float64)
+
+    def log_shares(self, series: "nw.Series[Any]") -> Cells:
+        """What the probability of the code of a value is to be multiplied with for that of the value: 0 unless it is rare."""
+        shares = {level: float(np.log(share)) for level, share in zip(self.rare, self.shares, strict=True)}
+        return np.array([shares.get(value, 0.0) for value in series.to_list()], dtype=np.float64)
+
+    def spread(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Probabilities of all levels from those of all codes, which are in the last axis."""
+        if not self.rare:
+            return table[..., : max(2, len(self.common))]
+        own = len(self.common)
+        return np.concatenate([table[..., :own], table[..., own : own + 1] * np.array(self.shares)], axis=-1)
 
     def says(self) -> str:
         shown = ", ".join(repr(level) for level in self.levels[:8])
@@ -79,19 +129,31 @@ class CategoryColumn(Column):
         """Values that are no level."""
         return {v for v in series.drop_nulls().unique().to_list() if v == v} - set(self.levels)
 
-    def decode(self, values: Cells) -> list[Any]:
-        return [self.levels[min(int(code), len(self.levels) - 1)] for code in values]
+    def decode(self, values: Cells, rng: np.random.Generator | None = None) -> list[Any]:
+        """Rare values are drawn by their shares, or the most frequent of them is taken."""
+        codes = np.minimum(values.astype(int), len(self.common) + bool(self.rare) - 1)
+        drawn = np.zeros(len(codes), dtype=int)
+        if rng is not None and self.rare:
+            drawn = rng.choice(len(self.rare), len(codes), p=np.array(self.shares) / sum(self.shares))
+        return [self.common[c] if c < len(self.common) else self.rare[r] for c, r in zip(codes, drawn, strict=True)]
 
     def to_json(self) -> dict[str, Any]:
-        return super().to_json() | {"levels": [level_to_json(level) for level in self.levels]}
+        item = super().to_json() | {"levels": [level_to_json(level) for level in self.common]}
+        del item["common"]
+        return item | {"rare": [level_to_json(level) for level in self.rare]} if self.rare else without(item, "rare", "shares")
 
     @classmethod
     def learn(cls, name: str, series: "nw.Series[Any]") -> "CategoryColumn":
-        found = [v for v in series.drop_nulls().unique().to_list() if v == v]
-        return cls(name, tuple(sorted(found, key=lambda v: (str(type(v)), v))))
+        counts = Counter(v for v in series.drop_nulls().to_list() if v == v)
+        found = sorted(counts, key=lambda v: (str(type(v)), v))
+        if len(found) <= OWN_LEVELS:
+            return cls(name, tuple(found))
+        often = sorted(found, key=lambda v: -counts[v])
+        own, rare = set(often[: OWN_LEVELS - 1]), tuple(often[OWN_LEVELS - 1 :])
+        total = sum(counts[level] for level in rare)
+        return cls(name, tuple(v for v in found if v in own), rare, tuple(counts[level] / total for level in rare))
 
 
-@final
 @dataclass(frozen=True)
 class NumberColumn(Column):
     """A number, written down with so many decimals; `unit` tells days and instants from plain numbers."""
@@ -106,6 +168,8 @@ class NumberColumn(Column):
     unit: str = "number"  # number, whole, day, instant
     continuous: bool = False  # no lattice was found: the spacing is a choice, not a finding
     bounds: tuple[float, ...] = ()  # the least and the greatest value that is to be expected
+    only: tuple[float, ...] = ()  # all values that occur, if they are few: what is filled in and drawn is one of them
+    form: tuple[str, ...] = ()  # how the numbers were written, if they were text
 
     @property
     def domain(self) -> Domain:
@@ -115,8 +179,23 @@ class NumberColumn(Column):
     def encode(self, series: "nw.Series[Any]") -> Cells:
         values = read_numbers(series)
         refuse_infinities(self.name, values)
-        cells = np.round((values - self.centre) / self.spacing)
-        return np.clip(cells * (self.spacing / self.scale), -FARTHEST, FARTHEST)
+        return np.clip(self.places(values), -FARTHEST, FARTHEST)
+
+    @property
+    def step(self) -> float:
+        """How far apart values lie in model space."""
+        return self.spacing / self.scale
+
+    def places(self, values: Cells) -> Cells:
+        """Plain numbers in model space, on its lattice."""
+        cells: Cells = np.round((values - self.centre) / self.spacing) * (self.spacing / self.scale)
+        return cells
+
+    def written(self, values: Cells) -> Cells:
+        """The numbers at places in model space, as such values are written down."""
+        steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
+        cells: Cells = self.centre + steps * self.spacing
+        return np.round(cells, self.decimals) if self.decimals <= 15 else cells
 
     def place(self, number: float, to_whole: Callable[[Any], Any] = np.round) -> float:
         """A plain number (days, milliseconds) in model space; what is just off a lattice point by rounding error is on it."""
@@ -124,6 +203,11 @@ class NumberColumn(Column):
         near = np.round(steps)
         place = (near if abs(steps - near) < 1e-6 else to_whole(steps)) * (self.spacing / self.scale)
         return float(np.clip(place, -FARTHEST, FARTHEST))
+
+    def neighbour(self, number: float, up: bool) -> Any:
+        """The first cell value above or below a plain number."""
+        place = self.place(number, np.floor) + self.step if up else self.place(number, np.ceil) - self.step
+        return self.decode(np.array([place]))[0]
 
     def number(self, place: Cells) -> Cells:
         """The plain numbers at places in model space, not rounded."""
@@ -147,12 +231,23 @@ class NumberColumn(Column):
         return isinstance(value, Real) and (self.unit == "number" or float(value).is_integer())
 
     def best_guess(self, values: Cells) -> NDArray[Any]:
-        return super().best_guess(values) if self.is_moment else self.number(values)
+        """Of a number with few values the one that is nearest to its mean."""
+        return np.array(self.cells(values)) if self.only else self.means(values)
+
+    def means(self, values: Cells) -> NDArray[Any]:
+        """Plain numbers, not rounded to what could be written down; dates are."""
+        return np.array(self.decode(values)) if self.is_moment else self.number(values)
+
+    def cells(self, values: Cells) -> list[Any]:
+        """Model space to cells that may occur: of a column with few values the nearest of them."""
+        if not self.only:
+            return self.decode(values)
+        middles = (np.array(self.only[1:]) + self.only[:-1]) / 2
+        nearest = np.array(self.only)[np.searchsorted(middles, self.number(np.asarray(values, dtype=np.float64)))]
+        return [int(v) for v in nearest] if self.unit == "whole" else nearest.tolist()
 
     def decode(self, values: Cells) -> list[Any]:
-        steps = np.round(np.asarray(values, dtype=np.float64) * (self.scale / self.spacing))
-        cells = self.centre + steps * self.spacing
-        cells = np.round(cells, self.decimals) if self.decimals <= 15 else cells
+        cells = self.written(values)
         match self.unit:
             case "whole":
                 return [int(v) for v in cells]
@@ -185,7 +280,12 @@ class NumberColumn(Column):
         knots = np.unique(np.round((np.quantile(values, np.linspace(0, 1, KNOTS)) - centre) / spacing)) * spacing + centre
         bounds = on_lattice(expected_range(values, unit), values, centre, spacing)
         found = atoms_of(values, spacing), tuple(knots.tolist())
-        return cls(name, centre, scale, spacing, decimals, *found, unit, continuous, bounds)
+        few = len(different) <= min(MOST_DISCRETE, len(values) / ROWS_PER_VALUE) and unit not in CALENDAR
+        only = tuple(different.tolist()) if few else ()
+        return cls(name, centre, scale, spacing, decimals, *found, unit, continuous, bounds, only)
+
+    def to_json(self) -> dict[str, Any]:
+        return without(super().to_json(), *(name for name in ("only", "form") if not getattr(self, name)))
 
 
 def read_numbers(series: "nw.Series[Any]") -> Cells:
@@ -233,6 +333,11 @@ def refuse_infinities(name: str, values: Cells) -> None:
         raise InputError(
             f"Column {name!r} holds {int(np.isinf(values).sum())} infinite value(s). "
             "Replace them by a number, or by NaN for a gap."
+        )
+    if (np.abs(values) > LARGEST).any():
+        raise InputError(
+            f"Column {name!r} holds {int((np.abs(values) > LARGEST).sum())} number(s) beyond {LARGEST:g}, where differences "
+            "have no room. Divide the column by a power of ten, or take such numbers for gaps (NaN)."
         )
 
 
@@ -292,17 +397,29 @@ def atoms_of(values: Cells, spacing: float) -> tuple[float, ...]:
     return tuple(sorted(found[often][order].tolist()))
 
 
-def looks_like_text_or_names(series: "nw.Series[Any]") -> bool:
-    """So many different values that each row has almost its own: an identifier or free text, not a category."""
-    values = series.drop_nulls()
-    different = values.n_unique()
-    return different > MOST_LEVELS or (different > 20 and different > 0.5 * len(values))
+def without(item: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {key: value for key, value in item.items() if key not in names}
 
 
 def column_from_json(item: dict[str, Any]) -> Column:
     fields = {key: tuple(value) if isinstance(value, list) else value for key, value in item.items() if key != "kind"}
-    if "levels" in fields:
-        fields["levels"] = tuple(map(level_from_json, fields["levels"]))
-    kinds: dict[str, Any] = {c.kind: c for c in (CategoryColumn, NumberColumn)}
-    column: Column = kinds[item["kind"]](**fields)
+    if item["kind"] == CategoryColumn.kind:
+        fields["common"] = tuple(map(level_from_json, fields.pop("levels")))
+        fields["rare"] = tuple(map(level_from_json, fields.get("rare", ())))
+    column: Column = COLUMN_KINDS[item["kind"]](**fields)
+    check_column(column)
     return column
+
+
+def check_column(column: Column) -> None:
+    """Refuse what no table leads to: text in the place of a number, a scale of nothing, a unit that there is not."""
+    if not isinstance(column.name, str) or (isinstance(column, CategoryColumn) and not column.levels):
+        raise ValueError(f"column {column.name!r:.40} has no name, or no levels")
+    if not isinstance(column, NumberColumn):
+        return
+    sizes = (column.scale, column.spacing)
+    numbers = (*sizes, column.centre, column.decimals, *column.atoms, *column.knots, *column.bounds)
+    if not all(isinstance(n, int | float) and not isinstance(n, bool) and np.isfinite(float(n)) for n in numbers):
+        raise ValueError(f"column {column.name!r} is described by something that is no number")
+    if min(sizes) <= 0 or not 0 <= column.decimals <= MOST_DECIMALS or column.unit not in UNITS:
+        raise ValueError(f"column {column.name!r} has a scale, decimals or a unit that cannot be")

@@ -69,6 +69,11 @@ def given_back(frame: "nw.DataFrame[Any]", like: Frame) -> Frame:
     return made.set_axis(like.columns[[places[name] for name in made.columns]], axis=1)
 
 
+def rows_of(table: Frame, chosen: Any) -> Frame:
+    """Some of the rows of a table, in what it came as."""
+    return given_back(as_frame(table).filter(chosen.tolist()), table)
+
+
 def has_text_labels(table: Frame) -> bool:
     """All libraries but pandas have no others."""
     return not hasattr(table, "set_axis") or all(isinstance(label, str) for label in table.columns)
@@ -82,9 +87,9 @@ def is_gap(series: Series) -> NDArray[np.bool_]:
 
 def put(series: Series, rows: list[int], values: list[Any]) -> Series:
     """The column with some cells replaced, its dtype kept."""
-    if not series.implementation.is_pyarrow() or series.dtype not in (nw.String, nw.Categorical, nw.Enum):
+    if not series.implementation.is_pyarrow() or series.dtype not in (nw.String, nw.Categorical, nw.Enum, nw.Duration):
         return series.scatter(rows, column_of(values, series))
-    cells = series.to_list()  # pyarrow replaces in no other kinds of text than its plain one
+    cells = series.to_list()  # pyarrow replaces neither lengths of time nor any text but its plain one
     for row, value in zip(rows, values, strict=True):
         cells[row] = value
     return column_of(cells, series)

@@ -231,6 +231,25 @@ def read_folder(folder: str | Path) -> tuple[Pixels, list[str]]:
     return np.stack(images), [path.name for path in paths]
 
 
+def read_labelled(folder: str | Path) -> tuple[Pixels, list[str] | None]:
+    """All images of a folder; if they lie in folders of it, one for each class, the name of its class for each image."""
+    folder = Path(folder)
+    inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    loose = any(path.suffix.lower() in SUFFIXES for path in folder.iterdir() if path.is_file())
+    if loose or not inside:
+        if loose and any(path.suffix.lower() in SUFFIXES for one in inside for path in one.iterdir()):
+            raise InputError(f"{folder} holds images beside folders of images. Put every image into the folder of its class.")
+        return read_folder(folder)[0], None
+    found = [read_folder(one)[0] for one in inside]
+    for one, images in zip(inside, found, strict=True):
+        if images.shape[1:] != found[0].shape[1:]:
+            raise InputError(
+                f"The images in {one.name!r} have shape {images.shape[1:]}, those in {inside[0].name!r} {found[0].shape[1:]}. "
+                "Resize them to one shape."
+            )
+    return np.concatenate(found), [one.name for one, images in zip(inside, found, strict=True) for _ in images]
+
+
 def grid(images: Pixels, columns: int, gap: int = 2) -> Pixels:
     """Many images side by side in one, on grey."""
     pixels = np.asarray(images)

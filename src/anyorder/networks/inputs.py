@@ -19,11 +19,15 @@ class Inputs(nn.Module):
     scale: Tensor
     left: Tensor
     length: Tensor
+    column: Tensor
+    level: Tensor
 
     def __init__(self, schema: Schema) -> None:
         super().__init__()
         self.plain = [i for i, v in enumerate(schema) if not isinstance(v.domain, Category)]
-        self.levels = [(i, v.domain.levels) for i, v in enumerate(schema) if isinstance(v.domain, Category)]
+        levels = [(i, level) for i, v in enumerate(schema) if isinstance(v.domain, Category) for level in range(v.domain.levels)]
+        self.register_buffer("column", torch.tensor([i for i, _ in levels], dtype=torch.long), persistent=False)
+        self.register_buffer("level", torch.tensor([float(level) for _, level in levels]), persistent=False)
         half = [(v.domain.levels - 1) / 2 if isinstance(v.domain, Ordinal) else 0.0 for v in schema]
         self.register_buffer("offset", torch.tensor(half), persistent=False)
         self.register_buffer("scale", torch.tensor([h or 1.0 for h in half]), persistent=False)
@@ -31,13 +35,12 @@ class Inputs(nn.Module):
         left, length = piece_table([schema.variables[i].domain for i in self.pieced])
         self.register_buffer("left", left, persistent=False)
         self.register_buffer("length", length, persistent=False)
-        self.width = len(self.plain) + sum(levels for _, levels in self.levels) + left.numel() + len(schema)
+        self.width = len(self.plain) + len(levels) + left.numel() + len(schema)
 
     def forward(self, x: Values, given: Mask) -> Float[Tensor, "batch feature"]:
         parts = [torch.where(given, (x - self.offset) / self.scale, 0.0)[:, self.plain]]
-        for i, levels in self.levels:
-            one_hot = nn.functional.one_hot(x[:, i].long(), levels)
-            parts.append(one_hot * given[:, i : i + 1])
+        if len(self.column):
+            parts.append((x[:, self.column] == self.level) & given[:, self.column])
         if self.pieced:
             pieces = ((x[:, self.pieced, None] - self.left) / self.length).clamp(0, 1) * given[:, self.pieced, None]
             parts.append(pieces.flatten(1))
