@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from typing import Protocol, final, runtime_checkable
 
 import torch
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from .conditionals import Conditionals, Part
 from .errors import InputError
-from .heads import Head, default_head
+from .heads import IMPOSSIBLE, Bernoulli, Categorical, CategoricalLaw, Head, default_head
 from .networks import Network, ResMLP
-from .schema import Mask, Schema, Values
+from .schema import Mask, Schema, Values, alike, levels_of
 
 Context = Int[Tensor, "batch _"]
 
@@ -39,12 +39,7 @@ class AnyOrderModel(nn.Module):
         self.schema = schema
         self.heads = tuple(heads)
         self.network = network
-        self.kinds = tuple(dict.fromkeys(self.heads))  # the different heads, in order of appearance
-        for k, kind in enumerate(self.kinds):
-            index = torch.tensor([i for i, head in enumerate(self.heads) if head == kind])
-            constants = [kind.constants(v.domain) for v, head in zip(schema, self.heads, strict=True) if head == kind]
-            self.register_buffer(f"index_{k}", index, persistent=False)
-            self.register_buffer(f"constants_{k}", torch.tensor(constants, dtype=torch.float32), persistent=False)
+        self.groups = nn.ModuleList(group_of(schema, self.heads, members) for members in together(schema, self.heads))
 
     @property
     def dtype(self) -> torch.dtype:
@@ -54,16 +49,77 @@ class AnyOrderModel(nn.Module):
         check_context(self.network.sizes.get("context", []), context, len(x))
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         params = self.network(seen, given, context)  # (batch, all heads' numbers)
-        indices = [self.get_buffer(f"index_{k}") for k in range(len(self.kinds))]
-        shares = params.split([len(i) * kind.width for i, kind in zip(indices, self.kinds, strict=True)], dim=-1)
-        return Conditionals([self._part(k, index, share) for k, (index, share) in enumerate(zip(indices, shares, strict=True))])
+        return Conditionals([group(params) for group in self.groups])
 
-    def _part(self, k: int, index: Tensor, share: Tensor) -> Part:
-        numbers = share.unflatten(-1, (len(index), self.kinds[k].width))
-        constants = self.get_buffer(f"constants_{k}")
-        if constants.shape[-1]:
-            numbers = torch.cat([numbers, constants.to(numbers).expand(len(share), -1, -1)], dim=-1)
-        return Part(index, self.kinds[k], numbers)
+
+@final
+class SameHead(nn.Module):
+    """Variables with equal heads: their numbers stand side by side in what the network says."""
+
+    index: Tensor
+    constants: Tensor
+
+    def __init__(self, schema: Schema, head: Head, members: Sequence[int], start: int) -> None:
+        super().__init__()
+        self.head, self.start = head, start
+        constants = [head.constants(schema.variables[i].domain) for i in members]
+        self.register_buffer("index", torch.tensor(members), persistent=False)
+        self.register_buffer("constants", torch.tensor(constants, dtype=torch.float32), persistent=False)
+
+    def forward(self, params: Float[Tensor, "batch all"]) -> Part:
+        count, width = len(self.index), self.head.width
+        numbers = params[:, self.start : self.start + count * width].unflatten(-1, (count, width))
+        if self.constants.shape[-1]:
+            numbers = torch.cat([numbers, self.constants.to(numbers).expand(len(numbers), -1, -1)], dim=-1)
+        return Part(self.index, self.head, numbers)
+
+
+@final
+class CodesTogether(nn.Module):
+    """Categories of different sizes in one table; a code that a variable does not have is impossible."""
+
+    index: Tensor
+    place: Tensor
+
+    def __init__(self, schema: Schema, heads: Sequence[Head], members: Sequence[int], starts: Sequence[int]) -> None:
+        super().__init__()
+        self.levels = tuple(levels_of(schema.variables[i].domain) for i in members)
+        end = sum(head.width for head in heads)  # after all that the network says come a score of 0 and an impossible one
+        place = torch.full((len(members), max(self.levels)), end + 1)
+        for row, (i, levels) in enumerate(zip(members, self.levels, strict=True)):
+            first = levels - heads[i].width  # 1 for a yes-or-no variable, whose one number is the score of 1, if that of 0 is 0
+            place[row, :first] = end
+            place[row, first:levels] = starts[i] + torch.arange(heads[i].width)
+        self.register_buffer("index", torch.tensor(members), persistent=False)
+        self.register_buffer("place", place, persistent=False)
+
+    def forward(self, params: Float[Tensor, "batch all"]) -> Part:
+        more = params.new_tensor([0.0, IMPOSSIBLE]).expand(len(params), 2)
+        table = torch.cat([params, more], dim=-1).index_select(-1, self.place.flatten())
+        return Part(self.index, CategoricalLaw, table.unflatten(-1, self.place.shape), self.levels)
+
+
+def together(schema: Schema, heads: Sequence[Head]) -> list[list[int]]:
+    """The variables whose laws are made together: those that are alike, and have the same head unless they are categories."""
+    groups = []
+    for members in alike(schema):
+        if all(isinstance(heads[i], Categorical | Bernoulli) for i in members):
+            groups.append(members)
+        else:
+            groups += [[i for i in members if heads[i] == head] for head in dict.fromkeys(heads[i] for i in members)]
+    return sorted(groups)
+
+
+def group_of(schema: Schema, heads: Sequence[Head], members: Sequence[int]) -> SameHead | CodesTogether:
+    """The network says the numbers of equal heads side by side, in the order in which the heads first appear."""
+    starts, end = [0] * len(heads), 0
+    for head in dict.fromkeys(heads):
+        for i in (i for i, other in enumerate(heads) if other == head):
+            starts[i], end = end, end + head.width
+    head = heads[members[0]]
+    if all(heads[i] == head for i in members) and starts[members[-1]] == starts[members[0]] + (len(members) - 1) * head.width:
+        return SameHead(schema, head, members, starts[members[0]])
+    return CodesTogether(schema, heads, members, starts)
 
 
 def build_model(

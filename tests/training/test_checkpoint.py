@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import struct
 
 import pytest
@@ -21,6 +22,7 @@ from anyorder import (
     log_prob,
     save_model,
 )
+from anyorder.errors import WriteError
 from anyorder.heads import Gaussian
 from anyorder.training.checkpoint import describe
 
@@ -159,6 +161,37 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(model, path, monkeypat
         save_model(model, path)
     assert path.read_bytes() == before
     assert [p.name for p in path.parent.iterdir()] == ["model.ao"]
+
+
+def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(model, path):
+    """safetensors says it in an error of its own, which is no OSError."""
+    before, limit = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
+    try:
+        with pytest.raises(WriteError, match=r"^Cannot write '.*model\.ao': File too large\. What was there is untouched\.$"):
+            save_model(model, path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert path.read_bytes() == before
+    assert [p.name for p in path.parent.iterdir()] == ["model.ao"]
+
+
+@pytest.mark.parametrize("value", [1e38, -1e7])
+def test_weights_that_no_training_leads_to_are_refused(path, value):
+    rewrite(path, tensors=lambda t: t["network.last.bias"].fill_(value))
+    with pytest.raises(FormatError, match=r"model\.ao is damaged: 'network\.last\.bias' holds a weight of 1e\+\d+, which no tra"):
+        load_model(path)
+
+
+def test_a_model_that_answers_with_no_probabilities_is_refused(path, monkeypatch):
+    monkeypatch.setattr("anyorder.model.AnyOrderModel.forward", lambda self, x, given: Silent())
+    with pytest.raises(FormatError, match=r"the model in it answers with no probabilities\. Restore it"):
+        load_model(path)
+
+
+class Silent:
+    def log_prob(self, x):
+        return x + torch.nan
 
 
 def test_a_missing_folder_is_explained(model, tmp_path):

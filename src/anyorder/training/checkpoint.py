@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -64,6 +65,18 @@ class Check(NamedTuple):
     seconds: float
 
 
+def history_of(checks: Any) -> list[Check]:
+    """Checks as files hold them."""
+    return [Check(number(check[0], int), number(check[1], int), *(number(n, float) for n in check[2:])) for check in checks]
+
+
+def number(value: Any, kind: type[Any]) -> Any:
+    """A number of a file as one of ours; text is none, whatever it says."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        raise TypeError(f"{value!r:.40} is no number")
+    return kind(value)
+
+
 @final
 @dataclass(frozen=True)
 class RunState:
@@ -101,7 +114,7 @@ def load_run(path: Path, model: AnyOrderModel | Memory) -> RunState:
     parts = {g: {name.split("/", 1)[1]: t for name, t in tensors.items() if name.startswith(f"{g}/")} for g in GROUPS}
     try:
         step = int(about["step"])
-        history = [Check(int(check[0]), int(check[1]), *map(float, check[2:])) for check in about["history"]]
+        history = history_of(about["history"])
         if step < 0 or len(tensors) != sum(map(len, parts.values())):
             raise ValueError("a negative step or tensors of no group")
         return RunState(str(about["identity"]), step, history, **parts)
@@ -131,7 +144,21 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
     if wrong:
         raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 or float16 numbers.")
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda beside: save_file(ready, beside, metadata))
+    write_whole(path, lambda beside: put(ready, beside, metadata))
+
+
+def put(tensors: dict[str, Tensor], place: str, metadata: dict[str, str]) -> None:
+    """safetensors has an error of its own for a full disk."""
+    try:
+        save_file(tensors, place, metadata)
+    except SafetensorError as error:
+        raise OSError(reason_of(error)) from error
+
+
+def reason_of(error: SafetensorError) -> str:
+    """`No space left on device` out of all that safetensors says around it."""
+    found = re.search(r"([A-Z][^:()]+?) \(os error \d+\)", str(error))
+    return found[1] if found else str(error).rstrip(".")
 
 
 def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:

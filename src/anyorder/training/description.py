@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..blend import Blend, Member
-from ..boosting import Boosted, Grown, Trees
+from ..boosting import Boosted, Grown
 from ..counts import Counted
 from ..errors import AnyOrderError, FormatError
 from ..heads import head_from_json
@@ -19,9 +19,11 @@ from ..pair_counts import PairCounted
 from ..recurring import MOST_BINS
 from ..schema import Schema
 from ..trained import Trained
+from ..trees import Trees
 
 # What reading nonsense may raise, from JSON, from our own classes and from torch.
 BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
+MOST_WEIGHT = 1e6  # training starts near 1 and goes in steps of some thousandths
 Shapes = dict[str, tuple[int, ...]]
 WHY = "The file is damaged, or of another version of anyorder: fit the model again and save it."
 
@@ -45,7 +47,34 @@ def describe(model: Trained) -> dict[str, Any]:
 
 
 def rebuild(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Trained:
-    """The described model with these tensors; nothing large is allocated before the sizes are known to agree."""
+    """The described model with these tensors, if it answers; nothing large is allocated before the sizes are known to agree."""
+    model = built(path, about, tensors)
+    check_answers(path, model)
+    return model
+
+
+def check_answers(path: Path, model: Trained) -> None:
+    """Refuse numbers that no training leads to, and a model that knows no probabilities, before anybody asks it."""
+    for name, weights in model.named_parameters():
+        largest = float(weights.detach().abs().max()) if weights.numel() else 0.0
+        if largest > MOST_WEIGHT:
+            raise FormatError(
+                f"{path.name} is damaged: {name!r} holds a weight of {largest:.0e}, which no training leads to. "
+                "Restore it from a copy or fit the model again."
+            )
+    x, given = torch.zeros(2, len(model.schema)), torch.tensor([[False], [True]]).expand(2, len(model.schema))
+    try:
+        with torch.no_grad():
+            sane = not model(x, given).log_prob(x).isnan().any()
+    except (*BAD_CONTENT, AnyOrderError):
+        sane = False
+    if not sane:
+        raise FormatError(
+            f"{path.name} is damaged: the model in it answers with no probabilities. Restore it from a copy or fit it again."
+        )
+
+
+def built(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Trained:
     if "counted" in about:
         return rebuild_counted(path, about, tensors)
     if "pairs" in about:
@@ -135,6 +164,8 @@ def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tens
         memory = Memory(schema, rows, held.bool())
         check_same(path, shapes(memory.state_dict()), shapes(tensors))
         memory.load_state_dict(tensors)
+        if not (memory.copies > 0).all():
+            raise ValueError("a row that counts less than nothing")
     except FormatError:
         raise
     except (*BAD_CONTENT, AnyOrderError) as error:

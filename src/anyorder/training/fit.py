@@ -74,9 +74,11 @@ def fit(
     progress: Callable[[Check], None] | None = None,
     checkpoint: str | Path | None = None,
     anew: Anew | None = None,
+    copies: Tensor | None = None,
 ) -> Fitted[M]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats.
 
+    `copies` says how often every row counts.
     `anew` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
     Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
     every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
@@ -91,7 +93,7 @@ def fit(
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
-    train, held_out = (rows[some.to(device)] for some in split(rows.present.cpu(), recipe))
+    train, held_out = (rows[repeated(some, copies).to(device)] for some in split(rows.present.cpu(), recipe))
     run = Run(model.to(device), train, held_out, recipe, started=time.monotonic(), anew=anew)
     if checkpoint is not None:
         run.attach(Path(checkpoint), fingerprint(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
@@ -137,6 +139,11 @@ def split(present: Mask, recipe: Recipe) -> tuple[Tensor, Tensor]:
     shuffled = rows[torch.randperm(len(rows), generator=Generator().manual_seed(recipe.seed))]
     count = max(1, min(round(recipe.held_out * len(rows)), 4096, len(rows) - 1))
     return shuffled[count:], shuffled[:count]
+
+
+def repeated(rows: Tensor, copies: Tensor | None) -> Tensor:
+    """The numbers of rows, each as often as it counts."""
+    return rows if copies is None else rows.repeat_interleave(copies[rows])
 
 
 class Run:
