@@ -3,6 +3,7 @@
 import math
 import warnings
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from torch import Generator, Tensor
 
 from .counts import SMALLEST, Counted, posterior
 from .data import Between, OneOf, TableEncoder
-from .data.columns import Column, NumberColumn
+from .data.columns import CategoryColumn, Column, NumberColumn
 from .data.table import encode_value
 from .errors import InputError
 from .heads import Law
@@ -50,6 +51,8 @@ def read_evidence(encoder: TableEncoder, values: Mapping[str, Any]) -> Evidence:
 
 def allowed_values(column: Column, what: Any) -> Allowed:
     """What a value, a range or a set means in model space."""
+    if isinstance(what, Between) and isinstance(column, CategoryColumn) and column.holds_numbers:
+        what = OneOf(levels_within(column, what))
     if isinstance(what, Between):
         return interval(column, what)
     values = what.values if isinstance(what, OneOf) else (what,)
@@ -67,7 +70,7 @@ def warn_if_outside(column: Column, value: Any) -> None:
         values = [encode_value(column, one) for one in (value.values if isinstance(value, OneOf) else (value,))]
         ends = [min(values), max(values)]
     low, high = (math.inf * sign if end is None else end for end, sign in zip(ends, (-1, 1), strict=True))
-    step = column.spacing / column.scale / 2
+    step = column.step / 2
     if high < seen[0] - step or low > seen[1] + step:
         first, last = column.decode(np.array(seen))
         text = (
@@ -86,8 +89,32 @@ def known_of(encoder: TableEncoder, row: Mapping[str, Any], target: str) -> dict
     """
     if isinstance(row.get(target), Between | OneOf):
         raise InputError(f"In conditional({row!r}, {target!r}), {target!r} stands 2 times. Name every column once.")
-    nothing = lambda value: value is None or (not isinstance(value, Between | OneOf) and value != value)  # noqa: E731
-    return {name: value for name, value in row.items() if name not in (target, *encoder.left_out) and not nothing(value)}
+    nothing = lambda name, value: not isinstance(value, Between | OneOf) and encoder.says_nothing(name, value)  # noqa: E731
+    return {name: value for name, value in row.items() if name not in (target, *encoder.left_out) and not nothing(name, value)}
+
+
+def levels_within(column: CategoryColumn, what: Between) -> tuple[Any, ...]:
+    """The levels of codes that are numbers in a range."""
+    found = column.within(what.low, what.high)
+    if not found:
+        raise InputError(f"No value of column {column.name!r} lies in {what}: it {column.says()}.")
+    return found
+
+
+def narrowed(encoder: TableEncoder, given: Mapping[str, Any]) -> TableEncoder:
+    """The encoder whose columns take no values but those given, where model space does not tell them apart."""
+    return replace(encoder, columns=tuple(narrowed_column(c, given[c.name]) if c.name in given else c for c in encoder.columns))
+
+
+def narrowed_column(column: Column, what: Any) -> Column:
+    if isinstance(column, CategoryColumn):
+        values = levels_within(column, what) if isinstance(what, Between) else what.values if isinstance(what, OneOf) else [what]
+        pairs = [pair for pair in zip(column.rare, column.shares, strict=True) if pair[0] in values]
+        return replace(column, rare=tuple(v for v, _ in pairs), shares=tuple(s for _, s in pairs))
+    if isinstance(column, NumberColumn) and column.only and isinstance(what, Between):
+        low, high = (math.inf * sign if end is None else end for end, sign in zip((what.low, what.high), (-1, 1), strict=True))
+        return replace(column, only=tuple(v for v in column.only if low <= v <= high))
+    return replace(column, only=()) if isinstance(column, NumberColumn) else column
 
 
 def as_given(encoder: TableEncoder, given: Mapping[str, Any]) -> dict[str, Any]:

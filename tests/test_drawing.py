@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from anyorder.cli.drawing import Bar, block, bytes_text, draw, number_text, percent, probability_text, seconds_text
 from anyorder.cli.printing import mean_text
+from anyorder.drawing import Bar, block, bytes_text, draw, number_text, percent, probability_text, seconds_text
 
 LAWS = st.lists(st.tuples(st.text(max_size=60), st.floats(0, 1)), min_size=1, max_size=8)
 
