@@ -1,22 +1,26 @@
 """What the face of all models can do with archives: every bit comes back, on any machine."""
 
 import io
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import narwhals as nw
 import numpy as np
 import pandas as pd
 from sklearn.utils.validation import check_is_fitted
 
 from .codecs import (
     ArraySource,
+    ArrowSource,
     Codec,
     FrameSource,
     Keeper,
     OpenArchive,
     Source,
     TableCodec,
+    TableSource,
     compress,
     decompress_array,
     decompress_table,
@@ -27,7 +31,7 @@ from .codecs import (
 )
 from .codecs.images.learning import steps_at
 from .coding import Archive
-from .errors import FormatError, InputError
+from .errors import FormatError, InputError, UnavailableError
 from .images import ImageModel
 from .schema import Values
 
@@ -63,13 +67,13 @@ class CompressionVerbs:
                 f"The archive is damaged: {opened.items} {first.items.start} to {first.items.stop - 1} are lost ({first.why})"
                 f"{f' and {len(lost) - 1} other blocks' if len(lost) > 1 else ''}. `anyorder decompress` saves the others."
             )
-        return found.to_numpy() if opened.form.get("array") and isinstance(found, pd.DataFrame) else found
+        return given_back(found, opened.form)
 
     @property
     def known_codec_(self) -> Codec:
         check_is_fitted(self)
         if self.codec_ is None:
-            raise InputError("This model was fitted without a codec: AnyOrder(codec=True).fit(...).")
+            raise UnavailableError("This model was fitted without a codec: AnyOrder(codec=True).fit(...).")
         return self.codec_
 
     def attached_(self) -> Mapping[str, bytes]:
@@ -77,17 +81,53 @@ class CompressionVerbs:
         return {} if self.codec_ is None else {CODEC: to_bytes(self.codec_)}
 
 
-def table_source(X: Any, verify: bool = True) -> FrameSource:
-    """A data frame, or a matrix of numbers that comes back as one."""
+def table_source(X: Any, verify: bool = True) -> TableSource:
+    """A table of pandas, polars or pyarrow, or a matrix of numbers; it comes back as one."""
     if isinstance(X, pd.DataFrame):
         return FrameSource(X, verify)
+    if nw.dependencies.is_pyarrow_table(X):
+        return ArrowSource(X, verify)
+    if nw.dependencies.is_polars_dataframe(X):
+        return polars_source(X, verify)
     if type(X) is not np.ndarray or X.ndim != 2 or X.dtype.kind not in "biufc":
         raise InputError(
-            f"compress got {type(X).__name__}; expected a pandas data frame or a matrix of numbers (polars: to_pandas())."
+            f"compress got {type(X).__name__}; expected a table of pandas, polars or pyarrow, or a matrix of numbers."
         )
     source = FrameSource(pd.DataFrame(X), verify)
     source.form["array"] = True
     return source
+
+
+def polars_source(X: Any, verify: bool) -> ArrowSource:
+    """As polars gives it to pyarrow, if it takes the same back."""
+    polars = sys.modules["polars"]
+    if polars.Object in X.dtypes:  # which pyarrow takes for addresses in memory
+        raise InputError("This polars frame holds objects, which cannot be kept. Turn them into numbers, text or dates first.")
+    try:
+        table = X.to_arrow(compat_level=polars.CompatLevel.oldest())
+    except (ImportError, ValueError, polars.exceptions.PolarsError) as error:
+        raise InputError(f"This polars frame cannot be kept: pyarrow has no such table ({error!r:.200}).") from error
+    source = ArrowSource(table, verify)
+    back = polars_frame(source.arrow())
+    if back.schema != X.schema or not back.equals(X):
+        raise InputError("This polars frame cannot be kept exactly: polars does not get the same back from pyarrow.")
+    source.form["polars"] = True
+    return source
+
+
+def polars_frame(table: Any) -> Any:
+    try:
+        import polars
+    except ImportError as error:
+        raise InputError("This table is one of polars', which is not installed: pip install polars.") from error
+    return polars.from_arrow(table)
+
+
+def given_back(found: Any, form: Mapping[str, Any]) -> Any:
+    """As the kind of table that was given."""
+    if form.get("array") and isinstance(found, pd.DataFrame):
+        return found.to_numpy()
+    return polars_frame(found) if form.get("polars") and form["kind"] == "arrow" else found
 
 
 def fit_codec(images: ImageModel, x: Values, effort: float, seed: int) -> Codec:

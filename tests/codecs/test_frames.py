@@ -105,6 +105,25 @@ def test_strange_frames_come_back(frame):
     pd.testing.assert_frame_equal(round_trip(frame), frame, check_exact=True)
 
 
+def test_what_is_written_on_a_frame_comes_back():
+    frame = pd.DataFrame({"x": [1, 2]})
+    frame.attrs = {"source": "here", "numbers": [1, 2.5, None, {"deep": True}]}
+    back = round_trip(frame.set_flags(allows_duplicate_labels=False))
+    assert back.attrs == frame.attrs
+    assert not back.flags.allows_duplicate_labels
+    assert round_trip(frame).flags.allows_duplicate_labels
+
+
+@pytest.mark.parametrize(
+    "attrs", [{"a": (1, 2)}, {1: "a"}, {"a": object()}, {"a": np.float64(1)}], ids=["tuple", "number as name", "object", "numpy"]
+)
+def test_notes_that_would_come_back_otherwise_are_refused(attrs):
+    frame = pd.DataFrame({"x": [1, 2]})
+    frame.attrs = attrs
+    with pytest.raises(InputError, match=r"The attrs of this frame cannot be kept.*frame\.attrs\.clear\(\)"):
+        FrameSource(frame)
+
+
 class Point(typing.NamedTuple):
     x: int
 

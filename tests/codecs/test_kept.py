@@ -15,9 +15,11 @@ import pytest
 import torch
 from PIL import Image
 
+from across import some_table, texts_and_types
 from anyorder import AnyOrder
 from anyorder.codecs import (
     ArraySource,
+    ArrowSource,
     BytesSource,
     FolderSource,
     FrameSource,
@@ -46,6 +48,9 @@ from some_codecs import expected, some_frame
 HERE = Path(__file__).parent / "kept"
 SHIPPED = ("digits", "mnist", "fashion-mnist")
 KEPT = {
+    "arrow": "dad8e52b04906c51",
+    "frame-pandas-2": "713e63e815f6274a",
+    "frame-pandas-3": "d357d415ea0519dc",
     "digits": "994da9ddcdf8466c",
     "mnist": "fe81efeaff907dc9",
     "fashion-mnist": "c20e6df2b2636779",
@@ -74,6 +79,8 @@ def content_of(archive):
     found, lost = decompress_table(opened) if opened.what == "table" else decompress_array(opened)
     assert not lost
     assert all(content.method == MODELLED for _, content in opened.contents()) or opened.codec is None
+    if opened.form["kind"] == "arrow":
+        return (found.schema.to_string(show_schema_metadata=True) + repr(found.to_pydict())).encode()
     if isinstance(found, pd.DataFrame):
         return (repr([str(dtype) for dtype in [*found.dtypes, found.index.dtype]]) + found.to_csv()).encode()
     return found if isinstance(found, bytes) else repr((found.shape, found.dtype.str)).encode() + found.tobytes()
@@ -114,6 +121,10 @@ def making():
     frame = some_frame(1000).astype({"town": "category", "price": "Int16"}).set_index("day")[["walk", "town", "price"]]
     source = FrameSource(frame)
     yield "frame", Keeper(fit_table_codec(source.names, source.texts, effort=0.1), inside=True), source
+    yield "arrow", Keeper(), ArrowSource(some_table())
+    for version in ("2", "3"):  # the types of text differ
+        if pd.__version__.startswith(version):
+            yield f"frame-pandas-{version}", Keeper(), FrameSource(texts_and_types())
     yield "bytes", Keeper(), BytesSource(b"no table")
     with TemporaryDirectory() as folder:
         codec = small_codec(ImageEncoder(9, 8, 1, 256))

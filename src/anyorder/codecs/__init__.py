@@ -7,13 +7,15 @@ from .images.pyramid import ImageCodec, Plan, Stage
 from .images.reading import decompress_array, decompress_folder
 from .images.sources import ArraySource, FolderSource
 from .sources import Codec, Done, Source
+from .tables.arrow import parquet_bytes
 from .tables.codec import TableCodec
 from .tables.learning import fit_table_codec
 from .tables.reading import decompress_table
-from .tables.sources import BytesSource, FrameSource, TableSource, csv_source
+from .tables.sources import ArrowSource, BytesSource, FrameSource, TableSource, csv_source, parquet_source
 
 __all__ = [
     "ArraySource",
+    "ArrowSource",
     "BytesSource",
     "ClosedArchive",
     "Codec",
@@ -39,6 +41,8 @@ __all__ = [
     "fit_table_codec",
     "from_bytes",
     "load_codec",
+    "parquet_bytes",
+    "parquet_source",
     "save_codec",
     "to_bytes",
 ]

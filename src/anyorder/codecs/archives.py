@@ -15,8 +15,8 @@ MOST_PER_BLOCK = 2**17
 MOST_ITEMS = 2**48
 MOST_MODEL = 2**28  # bytes
 MOST_BYTES = 2**28  # of the items in a block
-KINDS = {"images": ("array", "folder"), "table": ("frame", "csv", "bytes")}
-ITEMS = {"array": "images", "folder": "files", "frame": "rows", "csv": "rows", "bytes": "files"}
+KINDS = {"images": ("array", "folder"), "table": ("frame", "arrow", "csv", "bytes")}
+ITEMS = {"array": "images", "folder": "files", "frame": "rows", "arrow": "rows", "csv": "rows", "bytes": "files"}
 Find = Callable[[dict[str, Any]], Codec]  # from what an archive says of its model to the model
 
 

@@ -21,6 +21,7 @@ from ...training.depths import AnyStep
 from ...training.edges import PathSampler
 from ...training.fit import Anew
 from ..blocks import squeezed
+from ..goal import Goal, HopelessError
 from .files import image_to_bytes
 from .pyramid import ImageCodec, Plan, Stage, plans
 
@@ -77,10 +78,20 @@ def fit_own_codec(
     except InputError:
         return None
     stages = [Stage(plan, frozen(untrained(encoder, plan, seed))) for plan in plans(encoder)]
-    if otherwise < 2 * len(squeezed(image_to_bytes(ImageCodec(encoder, tuple(stages))))):
+    size = len(squeezed(image_to_bytes(ImageCodec(encoder, tuple(stages)))))
+    if otherwise < 2 * size:
         return None
-    told = None if done is None else lambda k, check: done(k * check.steps + check.step, len(stages) * check.steps)
-    return fit_image_codec(encoder, encoder.encode(images), steps_at(effort), seed, told)
+    goal = Goal(otherwise - size // 2, len(images))
+
+    def told(stage: int, check: Check) -> None:
+        if done is not None:
+            done(stage * check.steps + check.step, len(stages) * check.steps)
+        goal(check, stage)
+
+    try:
+        return fit_image_codec(encoder, encoder.encode(images), steps_at(effort), seed, told)
+    except HopelessError:
+        return None
 
 
 def steps_at(effort: float) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import AnyOrderError, FormatError, InputError
+from ...errors import AnyOrderError, FormatError, InputError, WriteError
 from ...files import write_bytes
 from ...training.description import BAD_CONTENT
 from ..archives import MOST_BYTES, ClosedArchive, Lost, OpenArchive
@@ -91,5 +91,5 @@ def write_files(archive: OpenArchive, folder: Path, some: range, content: Conten
             path.parent.mkdir(parents=True, exist_ok=True)
             write_bytes(path, file_of(name, found))
         except OSError as error:
-            why = f"{name!r} cannot be written ({error.strerror})"
+            why = str(error) if isinstance(error, WriteError) else f"{name!r} cannot be written ({error.strerror})"
             yield Lost(some.start // archive.per_block, range(number, number + 1), why)

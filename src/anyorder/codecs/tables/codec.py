@@ -174,7 +174,8 @@ def numbers_said(parts: Sequence[Any], variable: int) -> Tensor:
         at = (part.index == variable).nonzero()
         if len(at):
             assert isinstance(part, Part)
-            return part.params[:, int(at[0, 0])]
+            place = int(at[0, 0])
+            return part.params[:, place, : part.levels[place]] if part.levels else part.params[:, place]
     raise IndexError(variable)
 
 

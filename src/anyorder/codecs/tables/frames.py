@@ -40,7 +40,7 @@ def frame_texts(frame: pd.DataFrame) -> tuple[dict[str, Any], list[Texts]]:
         "index": index | {"kinds": [s.kind for s in levels]},
         "columns": [s.kind for s in columns],
     }
-    return about, [s.texts for s in (*columns, *levels)]
+    return about | notes(frame), [s.texts for s in (*columns, *levels)]
 
 
 def frame_of(about: dict[str, Any], texts: Sequence[Texts], kept: Integers | None = None) -> pd.DataFrame:
@@ -58,7 +58,24 @@ def frame_of(about: dict[str, Any], texts: Sequence[Texts], kept: Integers | Non
         {k: pd.Series(array, index=index, dtype=array.dtype) for k, array in enumerate(arrays[:count])}, index=index
     )
     frame.columns = index_from(about["labels"])
+    frame.attrs = dict(about.get("attrs", {}))
+    frame.flags.allows_duplicate_labels = about.get("duplicates") is not False
     return frame
+
+
+def notes(frame: pd.DataFrame) -> dict[str, Any]:
+    """What was written on a frame, if anything was."""
+    said = {} if frame.flags.allows_duplicate_labels else {"duplicates": False}
+    try:
+        same = repr(json.loads(json.dumps(frame.attrs))) == repr(frame.attrs)
+    except (TypeError, ValueError, RecursionError):
+        same = False
+    if not same:
+        raise InputError(
+            "The attrs of this frame cannot be kept; expected text, numbers, lists and dictionaries with text as keys. "
+            "To do without them: frame.attrs.clear()."
+        )
+    return said | ({"attrs": frame.attrs} if frame.attrs else {})
 
 
 # Indices

@@ -17,6 +17,7 @@ from ...networks import IntegerColumns
 from ...schema import Mask
 from ...training import Check, Recipe, fit
 from ...training.edges import Edges, EdgeSampler
+from ..goal import Goal
 from .codec import TableCodec, Texts, numbers_of, untrained
 from .columns import Column, learn_column, remembers
 from .formats import Words, learn_format
@@ -82,9 +83,10 @@ def fit_own_table_codec(
     """A codec for this table alone, if it could pay to keep it with it: without one it takes `otherwise` bytes."""
     if otherwise < 2 * SMALLEST:
         return None
+    goal = Goal(otherwise - SMALLEST, len(texts[0]) if texts else 0, progress)
     try:
-        return fit_table_codec(names, texts, effort, seed, progress)
-    except AnyOrderError:  # nothing to learn from: it must do without
+        return fit_table_codec(names, texts, effort, seed, goal)
+    except AnyOrderError:  # nothing to learn from, or too little: it must do without
         return None
 
 

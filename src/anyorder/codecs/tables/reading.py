@@ -11,14 +11,15 @@ from ...errors import AnyOrderError, FormatError, InputError
 from ...training.description import BAD_CONTENT
 from ..archives import Lost, OpenArchive
 from ..blocks import Content
+from .arrow import Table, arrow_table
 from .blocks import unpack_table
 from .codec import Texts
 from .frames import frame_of
 from .sources import csv_bytes, table_codec
 
 
-def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[pd.DataFrame | bytes, list[Lost]]:
-    """The frame, or the content of the file, and what is lost: rows of damaged blocks are left out."""
+def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[pd.DataFrame | Table | bytes, list[Lost]]:
+    """The frame, pyarrow's table, or the content of the file, and what is lost: rows of damaged blocks are left out."""
     if archive.what != "table":
         raise InputError("The archive holds images, not a table.")
     wanted = range(archive.count) if rows is None else rows
@@ -28,6 +29,8 @@ def decompress_table(archive: OpenArchive, rows: range | None = None) -> tuple[p
         columns, kept, lost = read_rows(archive, wanted, width_of(archive.form))
         if archive.form["kind"] == "csv":
             return csv_bytes(archive.form, columns), lost
+        if archive.form["kind"] == "arrow":
+            return arrow_table(archive.form, columns), lost
         return frame_of(archive.form, columns, kept), lost
     except (*BAD_CONTENT, ArithmeticError, MemoryError, struct.error) as error:
         if isinstance(error, AnyOrderError):
@@ -44,7 +47,9 @@ def the_bytes(archive: OpenArchive) -> tuple[bytes, list[Lost]]:
 
 def width_of(form: dict[str, Any]) -> int:
     """How many columns of text there are."""
-    return len(form["header"]) if form["kind"] == "csv" else len(form["columns"]) + len(form["index"]["kinds"])
+    if form["kind"] == "frame":
+        return len(form["columns"]) + len(form["index"]["kinds"])
+    return len(form["header" if form["kind"] == "csv" else "words"])
 
 
 def read_rows(archive: OpenArchive, wanted: range, width: int) -> tuple[list[Texts], Integers, list[Lost]]:

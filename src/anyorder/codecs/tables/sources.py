@@ -12,6 +12,7 @@ from ...errors import AnyOrderError, FormatError, InputError
 from ...training.description import BAD_CONTENT
 from ..blocks import MOST_REST, PLAIN, Content
 from ..sources import Codec, Done, Source
+from .arrow import Table, arrow_table, arrow_texts, broken, exactly, parquet_bytes, parquet_table
 from .blocks import pack_table, unpack_table
 from .codec import TableCodec, Texts, objects
 from .frames import frame_of, frame_texts
@@ -55,6 +56,11 @@ class FrameSource(TableSource):
     """A data frame with its types, labels and index."""
 
     def __init__(self, frame: pd.DataFrame, verify: bool = True) -> None:
+        if type(frame) is not pd.DataFrame:
+            raise InputError(
+                f"compress got {type(frame).__name__}, which would come back as a plain data frame. "
+                "If that is enough: compress(pandas.DataFrame(frame))."
+            )
         try:
             about, texts = frame_texts(frame)
             back = frame_of(about, texts)
@@ -66,6 +72,40 @@ class FrameSource(TableSource):
             check_frame(frame, back)
         super().__init__(about, [str(label) for label in frame.columns], texts, len(frame))
         self.names += ["index"] * (len(texts) - len(self.names))
+
+
+@final
+class ArrowSource(TableSource):
+    """A table of pyarrow's, with its schema and all notes in it."""
+
+    def __init__(self, table: Table, verify: bool = True) -> None:
+        if not table.num_columns:
+            raise InputError("The table has no columns.")
+        try:
+            form, texts = arrow_texts(table)
+            same = not verify or exactly(arrow_table(form, texts), table)
+        except broken() as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"This table cannot be kept exactly: {error!r:.200}.") from error
+        if not same:
+            raise InputError("This table cannot be kept exactly: it would come back with other values or another schema.")
+        super().__init__(form, table.column_names, texts, table.num_rows)
+
+    def arrow(self) -> Table:
+        """The table as it comes back."""
+        return arrow_table(self.form, self.texts)
+
+
+def parquet_source(content: bytes) -> "ArrowSource | BytesSource":
+    """A Parquet file as a table, if the file made from it holds the same table; else the bytes."""
+    table = parquet_table(content)
+    try:
+        source = ArrowSource(table)
+        again = parquet_table(parquet_bytes(source.arrow()))
+        return source if exactly(again, table) else BytesSource(content)
+    except broken():  # a type that has no cells, say, or one that this version of pyarrow does not write
+        return BytesSource(content)
 
 
 @final
