@@ -124,7 +124,7 @@ def test_what_was_given_comes_back_however_coarse_the_model_is():
             "at": pd.to_datetime(rng.integers(0, 700_000_000, 80) * 1_000_000_000),
         }
     )
-    model = AnyOrder(effort=0.02).fit(table)
+    model = AnyOrder(effort=0.02, kinds={"wide": "linear", "whole": "linear"}).fit(table)
     assert min(column.spacing / unit for column, unit in zip(model.encoder_.columns, (0.01, 1, 1000), strict=True)) > 1
     given = {"wide": 123.45, "whole": 1001, "at": pd.Timestamp("2001-02-03 12:34:56")}
     with pytest.warns(UserWarning, match=r"at = 2001-02-03 12:34:56 lies outside what was seen in training, 19"):

@@ -294,8 +294,8 @@ def test_a_table_is_no_image():
     table = AnyOrder(effort=0.002).fit(RNG.integers(0, 3, (30, 2)).astype(float))
     with pytest.raises(InputError, match="This is a model of a table"):
         table.inpaint(stripes(1), np.zeros((6, 5)))
-    with pytest.raises(InputError, match="'steps' is an option for images"):
-        table.sample(1, steps=3)
+    with pytest.raises(InputError, match="'label' is an option for images"):
+        table.sample(1, label=3)
     with pytest.raises(NotFittedError):
         AnyOrder().inpaint(stripes(1), np.zeros((6, 5)))
 

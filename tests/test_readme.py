@@ -16,6 +16,14 @@ def test_python_snippets_run(tmp_path, monkeypatch, capsys):
         exec(compile(snippet, "README.md", "exec"), names)
 
 
+def test_snippets_about_displays_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for snippet in re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "displays.md").read_text(), flags=re.DOTALL):
+        exec(compile(snippet, "displays.md", "exec"), names)
+    assert (tmp_path / "report.html").exists()
+
+
 def test_the_commands_exist():
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"`make (\w+)`", README):

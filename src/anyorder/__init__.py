@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         step_losses,
         walk,
     )
+    from .measuring import plot_next_best
     from .memory import Memory
     from .model import AnyOrderModel, build_model
     from .pooling import pool
@@ -66,6 +67,7 @@ __all__ = [
     "mixture_log_prob",
     "path_terms",
     "plan",
+    "plot_next_best",
     "pool",
     "progress_bar",
     "ratio_log_prob",
@@ -89,6 +91,7 @@ ROOMS = (
     "pooling",
     "training",
     "inference",
+    "measuring",
     "estimator",
 )
 

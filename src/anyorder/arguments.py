@@ -38,6 +38,13 @@ def whole_number(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
+def up_to(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to the most that makes sense."""
+    if not is_whole(value) or not 1 <= value <= most:
+        raise InputError(f"Got {name}={value!r:.40}; expected a whole number from 1 to {most}.")
+    return int(value)
+
+
 def is_whole(value: Any) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool)
 

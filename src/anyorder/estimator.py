@@ -12,14 +12,16 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from .answers import Anomalies, Answer, Consistency
-from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, whole_number
+from .anomalies import Anomalies, find_anomalies
+from .answers import Answer, Consistency
+from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, up_to, whole_number
 from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
-from .data import TableEncoder, looks_like_images
+from .data import OnClassToo, Preview, Sentinels, TableEncoder, look_at, looks_like_images, tell_of_gaps
 from .data.columns import CategoryColumn, NumberColumn
-from .data.frames import as_frame, given_back
-from .errors import FormatError, InputError
-from .evidence import as_given, known_of, law_given, only_values, read_evidence, rows_within
+from .data.frames import as_frame, given_back, rows_of
+from .drawing import grid, shorten, sparkline
+from .errors import FormatError, InputError, UnavailableError
+from .evidence import as_given, known_of, law_given, narrowed, only_values, read_evidence, rows_within
 from .heads import DiscreteLaw
 from .images import ImageModel, ImageVerbs, fit_image_array
 from .inference import (
@@ -27,24 +29,36 @@ from .inference import (
     drawn_together,
     fixed_orders,
     interval,
-    leave_one_out,
     mixture_log_prob,
     path_terms,
     sample,
     seeded,
 )
+from .markup import columns, table, tag
 from .measuring import MeasuringVerbs
+from .reporting import Report, report_of
+from .sample_weights import copies_of
 from .shipped import model_file
-from .subsets import CanonicalOrder, MixtureOfOrders, Question
+from .subsets import CanonicalOrder, Even, MixtureOfOrders, OneByOne, Question
 from .tables import fit_table
 from .trained import Trained, parts_of, rows_in
 from .training import Check, load_model_and_more, save_model
+from .training.checkpoint import history_of, number
 from .training.fit import choose_device
 
 Frame = Any
 Label = object  # the name of a column; those of pandas need not be text
 Row = Any  # a mapping of labels to values, such as a row of a pandas table
 ROWS_PER_CALL = 512
+MOST_SHOWN = 30  # columns of a model that is displayed
+
+
+MOST_ORDERS = 100_000  # that a file may ask for
+
+
+def training_of(about: Mapping[str, Any]) -> dict[str, Any]:
+    """What a file says of how its model was fitted: numbers, by name."""
+    return {str(name): number(value, type(value)) for name, value in about.items()}
 
 
 @final
@@ -56,7 +70,9 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     effort: how long to train; 1 is a fraction of a minute on a small table, more is slower and better.
     size: the network for images: small, fine (for shades), medium, large, or one of the papers', such as sfarm-cifar10.
     orders: how many fixed orders are mixed when scoring.
-    kinds: overrules the kinds found, as {column: "category" | "number" | "leave out"}.
+    kinds: overrules the kinds found, as {column: "category" | "number" | "log" | "linear" | "leave out"}: "log" learns a number
+        on the scale of its logarithm, "linear" never does, "number" finds out. `preview` shows what is found, and why.
+    na: values that stand for gaps, such as 999 or "unknown": one, several, or {column: one or several}. They are filled as gaps.
     keep_rows: whether the model may keep the training rows. It counts those that match a question, and small tables lean on
         them; a model that keeps rows shows them to whoever gets its file, so say False if they are private.
     codec: whether to train a codec beside the model, so that it can `compress`.
@@ -76,6 +92,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         callback: Callable[[Check], None] | None = None,
         random_state: RandomState = 0,
         device: str = "auto",
+        na: Any = None,
     ) -> None:
         self.effort = effort
         self.size = size
@@ -86,16 +103,21 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.callback = callback
         self.random_state = random_state
         self.device = device
+        self.na = na
 
-    def fit(self, X: Frame, y: Any = None) -> "AnyOrder":
+    def fit(self, X: Frame, y: Any = None, sample_weight: Any = None) -> "AnyOrder":
         """Learn the table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any.
 
-        A table holds all there is to learn: a y beside it is ignored, with a warning.
+        A table holds all there is to learn: a y beside it is ignored, with a warning. A `sample_weight` of 3 counts as three such
+        rows, 0 as none; fractions are relative, and rounded to whole copies at random (see `sample_weights.py`).
         """
         check_positive("effort", self.effort)
         whole_number("orders", self.orders, 1)
         choose_device(self.device)
         kinds, seed = by_name("kinds", self.kinds), seed_of(self.random_state)
+        if sample_weight is not None and (self.codec or looks_like_images(X)):
+            what = "a codec, which stores every row once" if self.codec else "images"
+            raise InputError(f"sample_weight is for tables, not for {what}. Leave it out.")
         if looks_like_images(X):
             images = fit_image_array(X, y, self.size, self.effort, seed, self.device, self.callback)
             self.images_, self.history_ = images, images.history
@@ -109,9 +131,14 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         if y is not None:
             warnings.warn("fit ignores y: put the target into the table, as a column, and name it in predict.", stacklevel=2)
         codec = fit_codec_of_table(X, self.effort, seed) if self.codec else None
-        encoder = TableEncoder.learn(X, kinds)
+        copies = None if sample_weight is None else copies_of(sample_weight, len(as_frame(X)), seed)
+        if copies is not None:
+            X, copies = rows_of(X, copies > 0), copies[copies > 0]
+        encoder = self._look_at(X, kinds)
         x, present = encoder.encode(X)
-        fitted = fit_table(encoder.schema, x, present, self.effort, self.keep_rows, seed, self.device, progress=self.callback)
+        fitted = fit_table(
+            encoder.schema, x, present, self.effort, self.keep_rows, seed, self.device, progress=self.callback, copies=copies
+        )
         self.encoder_, self.schema_ = encoder, encoder.schema
         self.n_features_in_ = len(encoder.names)
         self.feature_names_in_ = np.array(encoder.names, dtype=object)
@@ -120,6 +147,14 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.about_ = {"rows": len(x), "effort": self.effort}
         self.codec_, self.name_ = codec, ""
         return self
+
+    @OnClassToo
+    def preview(self, X: Frame) -> Preview:
+        """What `fit` would take every column of a table for, and why; nothing is trained.
+
+        `AnyOrder.preview(table)`, or with settings `AnyOrder(kinds=..., na=...).preview(table)`.
+        """
+        return Preview.of(X, by_name("kinds", self.kinds), self.na)
 
     def fit_transform(self, X: Frame, y: Any = None) -> Frame:
         """`fit`, then `transform`. Pipelines hand y to every step; one that fills gaps has no use for it."""
@@ -146,23 +181,31 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             return self.image_model_.score_samples(X, target, whole_number("orders", self.orders, 1))
         x, present = self._encode(X)
         question = ask_table(self.encoder_, X, present, target, given)
-        return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy()
+        shares = (self.encoder_.log_shares(X) * question.target.numpy()).sum(-1)
+        return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy() + shares
 
     def score(self, X: Frame, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
     def transform(self, X: Frame) -> Frame:
-        """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row."""
+        """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row.
+
+        A number that has few values is filled with the one of them that is nearest to the mean.
+        """
         x, present = self._encode(X)
-        return self.encoder_.fill(X, best_guess(self.model_, x, present), ~present)
+        filled = self.encoder_.fill(X, self._best(x, present), ~present)
+        tell_of_gaps(self.encoder_, filled)
+        return filled
 
     def impute(self, X: Frame, draws: int = 20) -> list[Frame]:
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
         draws = whole_number("draws", draws, 1)
         x, present = self._encode(X)
         filled = drawn_together(self.model_, x, present, draws, self._rng(), MixtureOfOrders(self._orders()))
-        return [self.encoder_.fill(X, one, ~present) for one in filled]
+        tables = [self.encoder_.fill(X, one, ~present, self._numpy_rng(draw)) for draw, one in enumerate(filled)]
+        tell_of_gaps(self.encoder_, tables[0])
+        return tables
 
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
         """Two tables in which the gaps of number columns hold the ends of an interval that has `level` of the probability.
@@ -183,20 +226,23 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         *,
         steps: int | None = None,
         temperature: float = 1.0,
-        label: int | None = None,
+        label: int | str | None = None,
     ) -> Frame:
         """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in.
 
-        Of images: new ones, in so many `steps`, of the class `label`. A `temperature` below 1 keeps to what is likely.
+        With `steps`, several columns are drawn at once in each of so many steps: faster, but columns of one step do not know
+        each other. Of images: new ones, of the class `label`. A `temperature` below 1 keeps to what is likely.
         """
         if self.of_images_:
             return self.image_model_.sample(n, steps, temperature, label, seed_of(self.random_state))
-        self._check(steps=steps, label=label)
+        self._check(label=label)
         n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
+        blocks = OneByOne() if steps is None else Even(whole_number("steps", steps, 1))
         x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
         orders = MixtureOfOrders(self._orders())  # the same as those that are scored
-        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, temperature=temperature)
-        return self.encoder_.frame(drawn, self.like_, exactly=as_given(self.encoder_, values))
+        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, blocks=blocks, temperature=temperature)
+        exactly = as_given(self.encoder_, values)
+        return narrowed(self.encoder_, values).frame(drawn, self.like_, exactly, self._numpy_rng())
 
     def conditional(self, row: Row, target: Label) -> Answer:
         """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
@@ -226,18 +272,32 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def predict(self, X: Frame, target: Label | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
 
-        The mean is not rounded to the values of the column, as in `transform`; of dates it is.
+        The mean is not rounded to the values of the column, as in `transform`; of dates and of numbers that have few values it
+        is, to the nearest that occurs. `predict_mean` never rounds.
         """
         place, x, known = self._all_but(X, target)
-        return self.encoder_.columns[place].best_guess(best_guess(self.model_, x, known)[:, place].double().numpy())
+        return self.encoder_.columns[place].best_guess(self._best(x, known)[:, place].double().numpy())
 
-    def predict_proba(self, X: Frame, target: Label) -> NDArray[np.float64]:
-        """The probability of every level of a category given all other columns; levels in the order of `levels`."""
+    def predict_mean(self, X: Frame, target: Label | None = None) -> NDArray[np.float64]:
+        """The mean of one column (the last, if none is named) given all others; of categories, too, if they are numbers."""
         place, x, known = self._all_but(X, target)
-        self.levels(target)
+        column = self.encoder_.columns[place]
+        if isinstance(column, NumberColumn) and not column.is_moment:
+            return column.number(best_guess(self.model_, x, known)[:, place].double().numpy())
+        if not isinstance(column, CategoryColumn) or not column.holds_numbers:
+            raise InputError(f"Column {column.name!r} {column.says()}: no numbers, so it has no mean. Use predict.")
+        return self.predict_proba(X, column.name) @ np.array(column.levels, dtype=np.float64)
+
+    def predict_proba(self, X: Frame, target: Label | None = None) -> NDArray[np.float64]:
+        """The probability of every level of a category (the last column, if none is named) given all others, as in `levels`."""
+        place, x, known = self._all_but(X, target)
+        self.levels(self.schema_.names[place])
         with torch.no_grad():
             laws = [self.model_(x[rows], known[rows]).law(place) for rows in torch.arange(len(x)).split(ROWS_PER_CALL)]
-        return np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
+        table = np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
+        column = self.encoder_.columns[place]
+        assert isinstance(column, CategoryColumn)
+        return column.spread(table)
 
     def levels(self, target: Label) -> tuple[Any, ...]:
         """The values of a category, in the order of `predict_proba`."""
@@ -247,12 +307,64 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             raise InputError(f"Column {target!r} is a number and has no levels. Use predict, or conditional(row, {target!r}).")
         return column.levels
 
-    def anomalies(self, X: Frame) -> "Anomalies":
-        """How surprising every row is, and every cell given the rest of its row, in nats."""
+    def anomalies(self, X: Frame) -> Anomalies:
+        """How odd every cell is given the rest of its row, and every row; `.to_frame()` lists odd cells, `.plot()` draws them.
+
+        Training rows may be among the rows: what the model counts and remembers of a row does not speak for it.
+        """
         x, present = self._encode(X)
-        rows = -mixture_log_prob(self.model_, x, Question.joint(present), self._orders()).double().numpy()
-        cells = -leave_one_out(self.model_, x, present).double().numpy()
-        return Anomalies(rows, cells, [column.name for column in self.encoder_.columns])
+        question, orders = Question.joint(present), self._orders()
+        rows = lambda own: -mixture_log_prob(self.model_, x, question, orders, context=context_or_none(own))  # noqa: E731
+        return find_anomalies(self.model_, self.encoder_, X, x, present, rows)
+
+    def report(self, X: Frame) -> Report:
+        """How good the model is on rows that were held out of fit, column by column; `.save("report.html")` writes it to a file.
+
+        Every column is asked given all others, and compared with asking it alone and with ridge or logistic regression on the
+        training rows. Calibration, coverage of intervals, gaps and time stand beside.
+        """
+        x, present = self._encode(X)
+        return report_of(self.model_, self.encoder_, x, present)
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        head = str(super().__repr__(N_CHAR_MAX))
+        if not hasattr(self, "model_"):
+            return head
+        if self.images_ is not None:
+            return f"{head}\n{self.images_!r}"
+        body = [[name, kind, sparkline(heights), values] for name, kind, heights, values in self._described()]
+        return "\n".join([head, self._learned(), *grid(["column", "kind", "shape", "values"], body)])
+
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it what was learned."""
+        diagram = str(super()._repr_html_inner())
+        if not hasattr(self, "model_"):
+            return diagram
+        if self.images_ is not None:
+            return diagram + tag("p", repr(self.images_))
+        rows: list[list[object]] = [[name, kind, columns(heights), values] for name, kind, heights, values in self._described()]
+        return diagram + tag("div", tag("p", self._learned()), table(["column", "kind", "", "values"], rows))
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        return {**bundle, "text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
+
+    def _learned(self) -> str:
+        """What it was learned from, in a line."""
+        about, left_out = getattr(self, "about_", {}), self.encoder_.left_out
+        rows = f"learned from {about['rows']:,} rows: " if about.get("rows") else ""
+        without = f", left out: {shorten(', '.join(left_out), 60)}" if left_out else ""
+        return f"{rows}{len(self.encoder_.columns)} columns{without}"
+
+    def _described(self) -> list[tuple[str, str, list[float], str]]:
+        """Of the first columns name, kind, the shape of the values with nothing known, and which they are."""
+        with torch.no_grad():
+            nothing = torch.zeros(1, len(self.schema_))
+            laws = self.model_(nothing, nothing.bool())
+            made = [Answer(laws.law(i), torch.ones(1), None, c) for i, c in enumerate(self.encoder_.columns[:MOST_SHOWN])]
+        described = [(one.column.name, *one.outline()) for one in made]
+        rest = len(self.encoder_.columns) - len(made)
+        return described + ([(f"and {rest} more", "", [], "")] if rest else [])
 
     def consistency(self, X: Frame) -> Consistency:
         """How much the log-probability of every row varies with the order its columns are visited in.
@@ -261,10 +373,11 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         """
         x, present = self._encode(X)
         terms = path_terms(self.model_, x, Question.joint(present), self._orders())
-        return Consistency(terms.sum(-1).double().numpy())
+        return Consistency(terms.sum(-1).double().numpy() + self.encoder_.log_shares(X).sum(-1))
 
     def save(self, path: str | Path) -> None:
         """The whole model in one file; the same data and seed give the same bytes, so times are not in it."""
+        up_to("orders", self.orders, MOST_ORDERS)
         if self.of_images_:
             self.image_model_.save(path, attached=self.attached_(), orders=self.orders)
             return
@@ -280,13 +393,13 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         """
         model, about = load_model_and_more(model_file(path))
         try:
-            face = cls(orders=int(about.get("orders", 4)))
-            history, face.about_ = [Check(*check) for check in about.get("history", [])], dict(about.get("fit", {}))
-        except (TypeError, ValueError) as error:
+            face = cls(orders=up_to("orders", about.get("orders", 4), MOST_ORDERS))
+            history, face.about_ = history_of(about.get("history", [])), training_of(about.get("fit", {}))
+        except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
         face.codec_, face.name_ = attached_codec(about, path), "" if model_file(path) == Path(path) else str(path)
         if "images" in about:
-            face.images_ = ImageModel.rebuilt(model, about["images"], history)
+            face.images_ = ImageModel.rebuilt(model, about["images"], history, about.get("classes", ()))
             face.model_, face.history_ = face.images_.model, history
             return face
         if "table" not in about:
@@ -310,7 +423,9 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def _check(self, **for_images: Any) -> None:
         """Of a table, and fitted; what is for images alone was not asked for."""
         if self.of_images_:
-            raise InputError("This is a model of images, the question is one about tables. Use inpaint, sample or score_samples.")
+            raise UnavailableError(
+                "This is a model of images, the question is one about tables. Use inpaint, sample or score_samples."
+            )
         for name, value in for_images.items():
             if value is not None:
                 raise InputError(f"{name!r} is an option for images; this is a model of a table.")
@@ -324,8 +439,35 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self._check()
         return only_values(self.encoder_, X) if isinstance(X, Mapping) else self._encode(X)
 
+    def _look_at(self, X: Frame, kinds: Mapping[str, str]) -> TableEncoder:
+        """The encoder of a table; what it does not model is said."""
+        found, sentinels = look_at(X, kinds, self.na), Sentinels.of(self.na)
+        encoder = TableEncoder.of(found, len(as_frame(X)), sentinels)
+        for note in filter(None, (one.note() for one in found)):
+            warnings.warn(note, stacklevel=3)
+        return encoder
+
+    def _best(self, x: Tensor, known: Tensor) -> Tensor:
+        """Best guesses; where all rare levels of a category together are the likeliest code, the likeliest level."""
+        guess = best_guess(self.model_, x, known)
+        for place, column in enumerate(self.encoder_.columns):
+            own = len(column.common) if isinstance(column, CategoryColumn) and column.rare else None
+            rows = (~known[:, place] & (guess[:, place] == own)).nonzero().squeeze(-1) if own else x.new_empty(0)
+            for some in rows.long().split(ROWS_PER_CALL) if len(rows) else ():
+                with torch.no_grad():
+                    law = self.model_(x[some], known[some]).law(place)
+                assert isinstance(law, DiscreteLaw)
+                assert isinstance(column, CategoryColumn)
+                levels = column.spread(law.pmf().double().numpy())
+                guess[some, place] = torch.tensor(levels.argmax(-1).clip(max=own)).to(guess.dtype)
+        return guess
+
     def _rng(self) -> Generator:
         return seeded(seed_of(self.random_state))
+
+    def _numpy_rng(self, number: int = 0) -> np.random.Generator:
+        """For values that the model does not tell apart."""
+        return np.random.default_rng((abs(seed_of(self.random_state)), number))
 
     def _orders(self) -> list[CanonicalOrder]:
         return fixed_orders(len(self.schema_), whole_number("orders", self.orders, 1))
@@ -336,3 +478,8 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         known = present.clone()
         known[:, place] = False
         return place, x, known
+
+
+def context_or_none(own: Tensor) -> Tensor | None:
+    """Which training row every row is, as the context of a model; None if none is."""
+    return own[:, None] if (own >= 0).any() else None

@@ -1,5 +1,6 @@
 """One model of images: train it, fill what is missing of them, draw new ones, say how likely any part is given any other."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +14,7 @@ from torch import Generator, Tensor
 
 from .arguments import RandomState, is_whole, seed_of, whole_number
 from .data import ImageEncoder
-from .errors import FormatError, InputError
+from .errors import FormatError, InputError, UnavailableError
 from .heads import ColourMixture, LogisticMixture, default_head
 from .inference import fixed_orders, mixture_log_prob, sample, seeded, walk
 from .model import AnyOrderModel
@@ -28,6 +29,7 @@ IMAGES_PER_CALL = 64
 MOST_HELD_OUT = 512  # images that every check scores
 SMALLEST_IN_PATCHES = 16  # pixels of a side; smaller images are seen pixel by pixel
 Pixels = NDArray[Any]
+Label = int | str | None  # the number of a class, or its name if classes have names
 
 
 def build_image_model(
@@ -111,10 +113,13 @@ def fit_image_array(
     device: str,
     progress: Callable[[Check], None] | None,
 ) -> "ImageModel":
-    """From an array of images, and of whole numbers that say of which class each is."""
+    """From an array of images, and of whole numbers or names that say of which class each is."""
     size_named(size)
     encoder = ImageEncoder.learn(images)
-    x, classes = encoder.encode(images), None
+    x, classes, names = encoder.encode(images), None, ()
+    if labels is not None and np.asarray(labels).dtype.kind in "UO" and all(isinstance(label, str) for label in labels):
+        found, labels = np.unique(np.asarray(labels, dtype=str), return_inverse=True)
+        names = tuple(found.tolist())
     if labels is not None:
         classes = torch.as_tensor(np.asarray(labels))
         if classes.shape != (len(x),) or classes.is_floating_point() or (len(x) and int(classes.min()) < 0):
@@ -122,7 +127,8 @@ def fit_image_array(
                 f"The labels are {classes.dtype} of shape {tuple(classes.shape)}; expected {len(x)} whole numbers, 0 or more."
             )
     classes = None if classes is None else classes.long()
-    return fit_images(encoder, x, classes, size_named(size), effort, seed, device, progress)
+    fitted = fit_images(encoder, x, classes, size_named(size), effort, seed, device, progress)
+    return replace(fitted, classes=names)
 
 
 @final
@@ -133,10 +139,17 @@ class ImageModel:
     encoder: ImageEncoder
     model: AnyOrderModel
     history: list[Check] = field(default_factory=list)
+    classes: tuple[str, ...] = ()  # their names, if they have some
 
     @property
     def order(self) -> Order:
         return order_of(self.encoder)
+
+    def __repr__(self) -> str:
+        weights = sum(weight.numel() for weight in self.model.parameters())
+        nats = min((check.held_out_nats for check in self.history), default=None)
+        bits = "" if nats is None else f", {nats / len(self.encoder) / math.log(2):.3f} bits per dimension on images held out"
+        return f"ImageModel of {self.encoder.says()}: a U-Net of {weights:,} weights{bits}"
 
     def inpaint(
         self,
@@ -145,7 +158,7 @@ class ImageModel:
         draws: int = 1,
         steps: int | None = None,
         temperature: float = 1.0,
-        label: int | None = None,
+        label: Label = None,
         seed: int = 0,
     ) -> Pixels:
         """Images with what is missing drawn given the rest; no known pixel is touched. (draw, image, height, width, ...)."""
@@ -156,13 +169,13 @@ class ImageModel:
         return self.encoder.decode(filled, images).reshape(draws, *np.shape(images))
 
     def sample(
-        self, n: int = 1, steps: int | None = None, temperature: float = 1.0, label: int | None = None, seed: int = 0
+        self, n: int = 1, steps: int | None = None, temperature: float = 1.0, label: Label = None, seed: int = 0
     ) -> Pixels:
         """New images, `steps` network calls each: fewer are faster, one for every value (None) is exact."""
         nothing = torch.zeros(whole_number("n", n, 0), len(self.encoder))
         return self.encoder.decode(self._drawn(nothing, nothing.bool(), steps, temperature, label, seeded(seed)))
 
-    def film(self, steps: int, n: int = 1, label: int | None = None, seed: int = 0) -> Iterator[tuple[Pixels, Mask]]:
+    def film(self, steps: int, n: int = 1, label: Label = None, seed: int = 0) -> Iterator[tuple[Pixels, Mask]]:
         """New images after every step, and which of their values are there already."""
         x, rng = torch.zeros(n, len(self.encoder)), seeded(seed)
         question = Question(torch.zeros_like(x, dtype=torch.bool), torch.ones_like(x, dtype=torch.bool))
@@ -182,17 +195,24 @@ class ImageModel:
 
     def save(self, path: str | Path, half: bool = False, attached: Mapping[str, bytes] | None = None, **more: Any) -> None:
         history = [list(check._replace(seconds=0.0)) for check in self.history]
-        save_model(self.model, path, half, attached, images=self.encoder.to_json(), history=history, **more)
+        named = {"classes": list(self.classes)} if self.classes else {}
+        save_model(self.model, path, half, attached, images=self.encoder.to_json(), history=history, **named, **more)
 
     @classmethod
-    def rebuilt(cls, model: Trained, images: Any, history: list[Check]) -> "ImageModel":
+    def rebuilt(cls, model: Trained, images: Any, history: list[Check], classes: Any = ()) -> "ImageModel":
         """From what a file holds."""
         encoder = ImageEncoder.from_json(images)
         if not isinstance(model, AnyOrderModel) or not isinstance(model.network, UNet) or model.network.shape != encoder.shape:
             raise FormatError("The file contradicts itself: its model is not one of the images it describes.")
-        return cls(encoder, model, history)
+        if (
+            not isinstance(classes, list | tuple)
+            or not all(isinstance(name, str) for name in classes)
+            or (classes and model.network.sizes["context"] != [len(classes)])
+        ):
+            raise FormatError("The file contradicts itself: its classes are not those of its model.")
+        return cls(encoder, model, history, tuple(classes))
 
-    def _drawn(self, x: Values, known: Mask, steps: int | None, temperature: float, label: int | None, rng: Generator) -> Values:
+    def _drawn(self, x: Values, known: Mask, steps: int | None, temperature: float, label: Label, rng: Generator) -> Values:
         parts = [
             sample(
                 self.model,
@@ -216,16 +236,19 @@ class ImageModel:
             raise InputError(f"steps={steps}; every value has {self.encoder.digits} digits: expected a multiple of that.")
         return Repeated(Quadratic(steps // self.encoder.digits), self.encoder.digits)
 
-    def _context(self, label: int | None, count: int) -> Tensor | None:
+    def _context(self, label: Label, count: int) -> Tensor | None:
         """The class that all images are told to be of."""
         sizes = self.model.network.sizes["context"]
         if label is None:
             return None
         if not sizes:
             raise InputError(f"label={label}, but this model was trained without labels: fit(images, labels).")
-        if not is_whole(label) or not 0 <= label < sizes[0]:
-            raise InputError(f"label={label}; this model knows the labels 0 to {sizes[0] - 1}.")
-        return torch.full((count, 1), label)
+        code: Any = self.classes.index(label) if label in self.classes else label
+        code = int(code) if isinstance(code, str) and code.isdecimal() else code
+        if not is_whole(code) or not 0 <= code < sizes[0]:
+            known = ", ".join(self.classes) if self.classes else f"0 to {sizes[0] - 1}"
+            raise InputError(f"label={label}; this model knows the labels {known}.")
+        return torch.full((count, 1), code)
 
 
 class ImageVerbs:
@@ -242,7 +265,7 @@ class ImageVerbs:
     @property
     def image_model_(self) -> ImageModel:
         if not self.of_images_ or self.images_ is None:
-            raise InputError("This is a model of a table, the question is one about images. Fit it to an array of images.")
+            raise UnavailableError("This is a model of a table, the question is one about images. Fit it to an array of images.")
         return self.images_
 
     def inpaint(
@@ -252,7 +275,7 @@ class ImageVerbs:
         draws: int = 1,
         steps: int | None = None,
         temperature: float = 1.0,
-        label: int | None = None,
+        label: Label = None,
     ) -> Pixels:
         """Completions of images, as (draw, image, height, width, ...): what the mask marks is drawn given all other pixels.
 

@@ -16,11 +16,15 @@ from .arguments import RandomState, seed_of, whole_number
 from .data import TableEncoder
 from .data.frames import Frame, as_frame
 from .data.table import encode_value
+from .drawing import Bar, grid, number_text
 from .errors import InputError
 from .inference import Choice, GainMinusCost, GainPerCost, Measurement, Path, Policy, Stop, TargetBins, acquire, choose, seeded
 from .inference.acquisition import Oracle
 from .inference.choice import affordable_with, still_open
+from .markup import table as html_table
+from .markup import tag
 from .model import Model
+from .plots import plot_bars, plot_course
 from .schema import Schema
 
 # A function that is told the number of a row and the names of columns, and returns their values; None: could not be measured.
@@ -175,6 +179,55 @@ class Acquired:
     cost: NDArray[np.float64]  # spent so far: (row, point)
     log_prob: NDArray[np.float64]  # of the true targets, in nats: (row, point); NaN where the oracle does not tell them
     guess: dict[str, NDArray[Any]]  # the best guess of every target: (row, point)
+
+    @property
+    def summary(self) -> str:
+        rows, made = len(self.cost), as_frame(self.steps)
+        return f"{len(made)} measurements in {rows} rows, {number_text(round(float(self.cost[:, -1].mean()), 4))} spent a row"
+
+    def lines(self, most: int = 12) -> list[list[str]]:
+        """The first measurements as texts: row, step, measurement, expected nats, spent."""
+        columns = as_frame(self.steps).head(most).to_dict(as_series=False)
+        cells = zip(*(columns[name] for name in ("row", "step", "measurement", "gain", "spent")), strict=True)
+        return [[str(row), str(step), name, f"{gain:.3f}", number_text(float(spent))] for row, step, name, gain, spent in cells]
+
+    def __repr__(self) -> str:
+        reasons = [f"  {self.stop.count(reason)} rows stopped: {reason}" for reason in dict.fromkeys(self.stop)]
+        return "\n".join([self.summary, *(grid(HEADINGS, self.lines()) if len(as_frame(self.steps)) else []), *reasons])
+
+    def _repr_html_(self) -> str:
+        reasons = [tag("p", f"{self.stop.count(reason)} rows stopped: {reason}") for reason in dict.fromkeys(self.stop)]
+        return tag("div", tag("p", tag("b", self.summary)), html_table(HEADINGS, self.lines()), *reasons)
+
+    def plot(self, ax: Any = None) -> Any:
+        """How well the target is known for what was spent: log p of its true value, or, where it is not told, expected nats."""
+        told = self.log_prob[np.isfinite(self.log_prob).all(axis=1)]
+        if len(told):
+            return plot_course(self.cost[np.isfinite(self.log_prob).all(axis=1)], told, "log p of the target, nats", ax)
+        return plot_course(self.cost, self._expected(), "nats expected to be told", ax)
+
+    def _expected(self) -> NDArray[np.float64]:
+        """The gains so far: (row, point)."""
+        gains = np.zeros(self.cost.shape)
+        columns = as_frame(self.steps).to_dict(as_series=False)
+        for row, step, gain in zip(columns["row"], columns["step"], columns["gain"], strict=True):
+            gains[row, step] = gain
+        return gains.cumsum(axis=1)
+
+
+HEADINGS = ["row", "step", "measurement", "gain", "spent"]
+
+
+def plot_next_best(ranking: Frame, row: int | None = None, ax: Any = None) -> Any:
+    """The table of `next_best` as ranked bars with their standard errors, of one row (the first, if none is named)."""
+    columns = as_frame(ranking).to_dict(as_series=False)
+    rows = columns["row"]
+    chosen = [place for place, one in enumerate(rows) if one == (rows[0] if row is None else row)] if rows else []
+    if not chosen:
+        raise InputError(f"The ranking has no row {row}; it has the rows {', '.join(map(str, dict.fromkeys(rows))) or '(none)'}.")
+    bars = [Bar(f"{columns['measurement'][k]} ({columns['cost'][k]:g})", columns["gain"][k]) for k in chosen]
+    errors = [columns["standard_error"][k] for k in chosen]
+    return plot_bars(bars, "gain, nats", ax, errors=errors)
 
 
 def acquired(

@@ -20,11 +20,12 @@ from .training import Check, Recipe, ardm, blending, boosting, fit, fit_share, f
 from .training.background import Background
 from .training.blending import some_of
 from .training.boosting import TREES, KeptBack, fit_boosted, start_growing
-from .training.fit import Fitted, M, limited_threads, split
+from .training.fit import Fitted, M, limited_threads, repeated, split
 
 MOST_COLUMNS = 400  # of a table that has a memory and trees
 FEW_ROWS, MOST_ROWS = 20, 2048  # below, a memory is pointless; above, it keeps that many, drawn at random
 ENOUGH_ROWS = 20_000  # of which trees are grown once, without the rows kept back
+MOST_CELLS = 45_000  # columns times the steps of a network, if that is at least 2000 and at most 6000 steps
 LEAST_BETWEEN = 10  # steps between two checks, which cost as much as some
 LEAST_TREES = 5  # however little the effort
 ENOUGH = 20  # below a twentieth of the usual effort, weights and widths are learned in fewer steps too
@@ -47,51 +48,80 @@ def fit_table(
     seed: int = 0,
     device: str = "auto",
     progress: Callable[[Check], None] | None = None,
+    copies: Tensor | None = None,
 ) -> TableModel:
     """Train the network, the memory (unless no row may be kept) and the trees, and weigh them on rows that none trained on.
 
+    `copies` says how often every row counts, at least once; all copies of a row are trained on, or none, and no row is a
+    witness of its own copies.
+
     Memory and trees, whose steps are few and large, are trained in the background. A table with very many columns has neither.
     """
-    recipe = network_recipe(len(x), effort, seed, device)
+    recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     if len(rows) < FEW_ROWS:
-        return TableModel(network, to_the_end(fit(network, x, present, recipe, progress=progress)).history)
+        return TableModel(network, to_the_end(fit(network, x, present, recipe, progress=progress, copies=copies)).history)
     if len(schema) > MOST_COLUMNS:
-        history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
-        return TableModel(of_wide(network, x, present, recipe, keep_rows, rng), history)
+        history = to_the_end(fit(network, x, present, recipe, progress=progress, copies=copies)).history
+        return TableModel(of_wide(network, x, present, recipe, keep_rows, rng, copies), history)
     (trained, held), kept = split(present, recipe), remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
+    all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
     with limited_threads(1), Background() as beside:
         count = max(LEAST_TREES, round(TREES * min(1.0, effort)))
-        memory = beside.start(fit_memory, schema, x[kept], present[kept], effort, seed, device, beside) if keep_rows else None
+        memory = (
+            beside.start(fit_memory, schema, x[kept], present[kept], effort, seed, device, beside, of_rows(copies, kept))
+            if keep_rows
+            else None
+        )
         early = start_growing(beside, schema, x[trained], present[trained], rng, count)
         enough = len(rows) > ENOUGH_ROWS  # a tenth more rows would not change the trees
-        late = early if enough else start_growing(beside, schema, x[rows], present[rows], rng, count)
-        history = to_the_end(fit(network, x, present, recipe, progress=progress)).history
+        late = early if enough else start_growing(beside, schema, x[all_rows], present[all_rows], rng, count)
+        history = to_the_end(fit(network, x, present, recipe, progress=progress, copies=copies)).history
         models = list[Member]([network])
         if memory is not None:
             models.append(memory.result())
         kept_back = KeptBack(x[held], present[held], ardm())
         widths = few_steps(effort, boosting.STEPS)
         models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng, widths))
-        seen, own = Recurring(schema, x, present), torch.stack([place[held], held], dim=-1)
+        seen, own = values_seen(schema, x, present, trained, copies), torch.stack([place[held], held], dim=-1)
+        if copies is not None:
+            own[:, 1] = -1  # not among the values that were seen
         model = weighed(models, x[held], present[held], seen, own if keep_rows else None, rng, few_steps(effort, blending.STEPS))
         for member in model.members():
             if isinstance(member, Boosted) and not enough:
                 member.plant(late.grown())  # from all rows
-    final = counted(model, x, present, place, rng)
+    final = counted(model, x, present, place, rng, copies)
     return TableModel(final if keep_rows else without_rows(final), history)
 
 
-def of_wide(network: AnyOrderModel, x: Values, present: Mask, recipe: Recipe, keep_rows: bool, rng: torch.Generator) -> Trained:
+def of_wide(
+    network: AnyOrderModel,
+    x: Values,
+    present: Mask,
+    recipe: Recipe,
+    keep_rows: bool,
+    rng: torch.Generator,
+    copies: Tensor | None = None,
+) -> Trained:
     """The network of a table with many columns, and counts: a memory's metric and trees grow with the square of the columns."""
-    blend, (_, held) = Blend([network]), split(present, recipe)
+    blend, (trained, held) = Blend([network]), (repeated(some, copies) for some in split(present, recipe))
     if not keep_rows:
         return blend
-    blend.remember(Recurring(network.schema, x, present))
-    fit_share(blend, x[held], present[held], ardm(), torch.stack([held * 0 - 1, held], dim=-1), rng)
-    return counted(blend, x, present, torch.full((len(x),), -1), rng)
+    blend.remember(values_seen(network.schema, x, present, trained, copies))
+    own = held if copies is None else torch.full_like(held, -1)
+    fit_share(blend, x[held], present[held], ardm(), torch.stack([held * 0 - 1, own], dim=-1), rng)
+    return counted(blend, x, present, torch.full((len(x),), -1), rng, copies)
+
+
+def values_seen(schema: Schema, x: Values, present: Mask, trained: Tensor, copies: Tensor | None) -> Recurring:
+    """Of all rows, each told apart from itself; where rows have copies, of those trained on alone, or copies would be told."""
+    return Recurring(schema, x, present) if copies is None else Recurring(schema, x[trained], present[trained])
+
+
+def of_rows(copies: Tensor | None, rows: Tensor) -> Tensor | None:
+    return None if copies is None else copies[rows]
 
 
 def weighed(
@@ -118,9 +148,12 @@ def needed(models: list[Member]) -> list[int]:
     return [half if isinstance(model, Boosted) else FEW + 1 if isinstance(model, Memory) else 0 for model in models]
 
 
-def counted(blend: Blend, x: Values, present: Mask, place: Tensor, rng: torch.Generator) -> Counted:
-    """The blend corrected by counting all rows."""
-    model = Counted(blend, x, present, place if blend.has_memory else None)
+def counted(blend: Blend, x: Values, present: Mask, place: Tensor, rng: torch.Generator, copies: Tensor | None = None) -> Counted:
+    """The blend corrected by counting all rows, each as often as it counts."""
+    every = repeated(torch.arange(len(x)), copies)
+    model = Counted(blend, x[every], present[every], place[every] if blend.has_memory else None)
+    if copies is not None:
+        model.copies = copies[every]
     estimate_worth(model, rng)
     return model
 
@@ -135,10 +168,10 @@ def few_steps(effort: float, steps: int) -> int:
     return max(1, round(steps * min(1.0, ENOUGH * effort)))
 
 
-def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
-    """Small tables are passed many times in small batches; large ones get larger batches and more steps."""
-    steps = min(max(3 * rows // 2, 1000), 4000)
-    steps = max(1, round(steps * effort))
+def network_recipe(rows: int, columns: int, effort: float, seed: int, device: str) -> Recipe:
+    """Small tables are passed many times in small batches; large ones get larger batches, and more steps if they are narrow."""
+    most = min(max(MOST_CELLS // columns, 2000), 6000)
+    steps = max(1, round(min(max(3 * rows // 2, 1000), most) * effort))
     return Recipe(
         law=ardm(),  # any subset alike: better than MAC's paths, or half of them, wherever orders are mixed
         steps=steps,
@@ -150,7 +183,16 @@ def network_recipe(rows: int, effort: float, seed: int, device: str) -> Recipe:
     )
 
 
-def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: int, device: str, beside: Background) -> Memory:
+def fit_memory(
+    schema: Schema,
+    x: Values,
+    present: Mask,
+    effort: float,
+    seed: int,
+    device: str,
+    beside: Background,
+    copies: Tensor | None = None,
+) -> Memory:
     """The rows, and a metric under which each of them is predicted by the others."""
     steps = max(1, round(300 * min(1.0, effort)))
     recipe = Recipe(
@@ -164,9 +206,9 @@ def fit_memory(schema: Schema, x: Values, present: Mask, effort: float, seed: in
         seed=seed,
         device=device,
     )
-    memory = Memory(schema, x, present)
+    memory = Memory(schema, x, present, copies)
     stop = memory.register_forward_pre_hook(lambda *_: beside.go_on())
-    fitted = to_the_end(fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None])).model
+    fitted = to_the_end(fit(memory, x, present, recipe, context=torch.arange(len(x))[:, None], copies=copies)).model
     stop.remove()
     return fitted
 

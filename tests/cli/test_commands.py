@@ -239,20 +239,33 @@ def test_score(run, model, gaps):
 
 def test_anomalies_name_the_cell(run, model, people, tmp_path):
     table = read(people).dropna().head(20)
-    table.iloc[7, table.columns.get_loc("age")] = 400
+    table.iloc[7, table.columns.get_loc("age")] = 4000
     table.iloc[7, table.columns.get_loc("zip")] = "nowhere"
     table.to_csv(tmp_path / "odd.csv", index=False)
-    result = run("anomalies", model, tmp_path / "odd.csv", "--top", 2)
-    assert result.stdout.startswith("row 8: ")
-    lines = result.stdout.splitlines()
-    assert any(line.split()[:2] == ["age", "400"] and "(90 %)" in line for line in lines)
-    assert any(line.split()[:2] == ["zip", "nowhere"] and "never seen in training" in line for line in lines)
-    found = document(run("anomalies", model, tmp_path / "odd.csv", "--top", 3, "--json"))
-    assert [found["rows"], len(found["top"]), found["top"][0]["row"]] == [20, 3, 8]
-    assert found["top"][0]["nats"] > found["top"][1]["nats"]
-    cell = next(cell for cell in found["top"][0]["cells"] if cell["column"] == "age")
-    assert cell["chance"] < 0.05 < cell["nats"]
-    assert cell["low"] < cell["high"] < cell["value"] == 400
+    lines = run("anomalies", model, tmp_path / "odd.csv", "--top", 2).stdout.splitlines()
+    assert lines[0].endswith("of 120 cells have a chance below 0.001")
+    assert lines[1] == "  without errors about 0.12 would; rows are counted from 1"
+    assert lines[3].split()[:4] == ["8", "zip", "nowhere", "never"]
+    assert "never seen in training; " in lines[3]
+    assert lines[4].split()[:3] == ["8", "age", "4000"]
+    assert "beyond all values seen" in lines[4]
+    found = document(run("anomalies", model, tmp_path / "odd.csv", "--top", 3, "--threshold", 1, "--json"))
+    assert [found["rows"], found["cells"], found["odd"], len(found["top"])] == [20, 120, 120, 3]
+    assert [(cell["row"], cell["column"]) for cell in found["top"][:2]] == [(8, "zip"), (8, "age")]
+    cell = found["top"][1]
+    assert cell["low"] <= cell["expected"] <= cell["high"] < cell["value"] == 4000
+
+
+def test_report_says_how_good_the_model_is(run, model, people, tmp_path):
+    read(people).head(20).to_csv(tmp_path / "seen.csv", index=False)
+    result = run("report", model, tmp_path / "seen.csv", "-o", tmp_path / "r.html")
+    assert result.exit_code == 0, result.stderr
+    assert result.stdout.startswith("6 columns on 20 held-out rows: ")
+    assert "100.0 % of these rows were trained on: what is found is too good." in result.stdout
+    assert f"written to {tmp_path / 'r.html'}" in result.stdout
+    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
+    refused = run("report", model, tmp_path / "seen.csv", "-o", tmp_path / "r.csv")
+    assert refused.stderr == "anyorder: The report is written as HTML: name it r.html, not r.csv.\n"
 
 
 def test_info(run, model):

@@ -30,7 +30,7 @@ FAULTS = [
     (
         ["fit", "{other}", "-o", "x.ao", "--kind", "a=colour"],
         1,
-        "--kind for 'a' is not understood; expected category, number or leave out",
+        "--kind for 'a' is not understood; expected category, number, log, linear or leave out",
     ),
     (
         ["fit", "{other}", "-o", "x.ao", "--kind", "c=category"],

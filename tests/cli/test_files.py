@@ -28,7 +28,9 @@ TABLE = pd.DataFrame(
 )
 
 
-@pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".parquet.gz", ".CSV"])
+@pytest.mark.parametrize(
+    "suffix", [".csv", ".csv.gz", ".tsv", ".tsv.gz", ".parquet", ".parquet.gz", ".CSV", ".jsonl", ".ndjson.gz"]
+)
 def test_what_is_written_is_read_back(tmp_path, suffix):
     path = tmp_path / f"table{suffix}"
     write_table(TABLE, path)
@@ -74,23 +76,25 @@ def test_dates_and_decimals_of_other_programs(tmp_path):
 FAULTS = {
     "empty.csv": (b"", "empty.csv is empty; expected a header line and rows."),
     "header.csv": (b"a,b\n", "header.csv has a header but no rows."),
-    "latin.csv": ("a,b\n1,2\ncafé,3\n".encode("latin1"), r"latin.csv is not UTF-8 text: byte 0xe9 in line 3. Save it as UTF-8"),
+    "binary.csv": (
+        b"a,b\n1,2\n\x00\xff,3\n",
+        "binary.csv is not UTF-8 text: byte 0xff in line 3. Say --encoding, or save it as UTF-8",
+    ),
     "long.csv": (b"a,b\n1,2\n1,2,3\n", "line 3 of long.csv has 3 cells, its header 2. Correct the line"),
     "short.csv": (b"a,b\n1,2\n1\n", "line 3 of short.csv has 1 cells, its header 2"),
     "shifted.csv": (b"a,b\n1,2,3\n4,5,6\n", "line 2 of shifted.csv has 3 cells, its header 2"),
     "quote.csv": (b'a,b\n1,2\n"3,4\n', "line 3 of quote.csv has 1 cells, its header 2"),
     "open.csv": (b'a,b\n1,2\n3,"4\n', "open.csv cannot be read as a table: .*EOF inside string"),
     "twice.csv": (b"a,b,a\n1,2,3\n", "twice.csv has 2 columns named 'a'. Give every column its own name."),
-    "europe.csv": (
-        b"a;b\n1;2\n",
-        "europe.csv seems to be separated by ';': its only column would be 'a;b'. Save it with commas.",
-    ),
-    "tabs.csv": (b"a\tb\n1\t2\n", r"tabs.csv seems to be separated by '\\t'.* Name it .tsv."),
-    "commas.tsv": (b"a,b\n1,2\n", "commas.tsv seems to be separated by ','.* Name it .csv."),
+    "ragged.csv": (b"a;b\n1;2\n1\n", "ragged.csv seems to be separated by ';': its only column would be 'a;b'. Say --sep ';'."),
     "plain.csv.gz": (b"a,b\n1,2\n", "plain.csv.gz is no whole gzip file .* Copy it again, or name it without .gz."),
     "half.csv.gz": (gzip.compress(b"a,b\n1,2\n" * 99)[:-12], "half.csv.gz is no whole gzip file"),
     "text.parquet": (b"a,b\n1,2\n", "text.parquet is not a parquet file, or not a whole one"),
-    "book.xlsx": (b"PK", r"book.xlsx ends with no suffix of a table; expected .csv, .tsv, .parquet, each also with .gz."),
+    "book.ods": (b"PK", "book.ods ends with no suffix of a table; expected .csv, .tsv, .parquet, .xlsx, .jsonl, .ndjson, each"),
+    "none.jsonl": (b"\n", "none.jsonl has no rows."),
+    "list.jsonl": (b'{"a": 1}\n[1, 2]\n', r"Line 2 of list.jsonl holds '\[1, 2\]'; expected one object a line, such as"),
+    "half.ndjson": (b'{"a": 1}\n{"a": \n', "Line 2 of half.ndjson is no JSON .*. Expected one object a line."),
+    "nested.jsonl": (b'{"a": [1]}\n', "Column 'a' of nested.jsonl holds lists or records"),
 }
 
 
@@ -148,7 +152,7 @@ def test_what_could_not_be_written_is_refused_first(tmp_path):
     table.write_text("a\n1\n")
     (tmp_path / "same.csv").hardlink_to(table)
     for path, message in [
-        (Path("out.xlsx"), "out.xlsx ends with no suffix of a table"),
+        (Path("out.ods"), "out.ods ends with no suffix of a table"),
         (Path("out.ao"), r"out.ao is a name for models; name the table \*.csv"),
         (tmp_path / "none" / "t.csv", "Cannot write t.csv: its folder '.*none' does not exist. Make it first."),
         (table, "t.csv' is an input as well, and would be overwritten. Name another file."),

@@ -108,3 +108,25 @@ def test_evidence_and_names():
         parse_evidence(["a=3 | b=4"])
     with pytest.raises(InputError, match="'a' is given without a value"):
         parse_evidence(["a"])
+
+
+@pytest.mark.parametrize("blank", ["", " "])
+@pytest.mark.parametrize(
+    ("sign", "wanted"),
+    [
+        (">", Compared(">", "4000")),
+        ("<", Compared("<", "4000")),
+        ("!=", Compared("!=", "4000")),
+        ("≠", Compared("!=", "4000")),
+        (">=", Within("4000", None)),
+        ("≥", Within("4000", None)),
+        ("<=", Within(None, "4000")),
+        ("≤", Within(None, "4000")),
+        ("=", Is("4000")),
+        ("==", Is("4000")),
+    ],
+)
+def test_every_comparison_with_and_without_blanks(sign, wanted, blank):
+    text = f"body_mass_g{blank}{sign}{blank}4000"
+    assert parse_question(text).targets == (Part("body_mass_g", wanted),)
+    assert parse_question(f"species | {text}").given == (Part("body_mass_g", wanted),)

@@ -1,17 +1,17 @@
 """What the commands answer about single laws, as plain documents: `ask` and `anomalies`."""
 
-import math
+from pathlib import Path
 from typing import Any
 
 from ..answers import Answer
-from ..data.columns import CategoryColumn, Column, NumberColumn
+from ..data.columns import Column, NumberColumn
 from ..estimator import AnyOrder
+from ..reporting import LEGEND
 from .cells import evidence, find_column, plain, typed
-from .files import pandas
 from .question import Asked, Part, write_part, write_question
 
 Document = dict[str, Any]
-BINS, LEVEL, RARE = 16, 0.9, 0.05
+BINS, LEVEL = 16, 0.9
 
 
 def ask(model: AnyOrder, asked: Asked) -> Document:
@@ -81,47 +81,30 @@ def number_law(found: Answer, column: Column, bins: int) -> Document:
     }
 
 
-def anomalies(model: AnyOrder, frame: Any, top: int) -> Document:
-    """The most surprising rows, and in each the cells that are surprising given the rest of the row."""
+def anomalies(model: AnyOrder, frame: Any, top: int, threshold: float) -> Document:
+    """The cells that do not fit the rest of their rows, the oddest first; rows are counted from 1."""
     found = model.anomalies(frame)
-    worst = sorted(range(len(frame)), key=lambda row: -found.rows[row])[:top]
-    rows = []
-    for row in worst:
-        values = row_values(frame, row, model.encoder_.columns)
-        rows.append({"row": row + 1, "nats": float(found.rows[row]), "cells": surprising_cells(model, values, found.cells[row])})
-    return {"rows": len(frame), "mean_nats": float(found.rows.mean()), "top": rows}
+    columns = {column.name: column for column in model.encoder_.columns}
+    lines = [
+        {name: plain(columns[line["column"]], value) for name, value in line.items()} | {"row": line["row"] + 1}
+        for line in found.lines(threshold, top)
+    ]
+    return {
+        "rows": len(frame),
+        "mean_nats": float(found.rows.mean()),
+        "cells": found.checked,
+        "threshold": threshold,
+        "odd": len(found.ranked(threshold)),
+        "odd_by_chance": threshold * found.checked,
+        "top": lines,
+    }
 
 
-def row_values(frame: Any, row: int, columns: tuple[Column, ...]) -> dict[str, Any]:
-    """The cells of one row that are no gaps."""
-    cells = {column.name: frame[column.name].iloc[row] for column in columns if column.name in frame}
-    return {name: value.item() if hasattr(value, "item") else value for name, value in cells.items() if pandas().notna(value)}
-
-
-def surprising_cells(model: AnyOrder, values: dict[str, Any], nats: Any) -> list[Document]:
-    """The cells of a row that are out of the ordinary, the strangest first."""
-    columns = {column.name: column for column in model.encoder_.columns if column.name in values}
-    unseen = [c for c in columns.values() if isinstance(c, CategoryColumn) and values[c.name] not in c.levels]
-    cells: list[Document] = [{"column": c.name, "value": plain(c, values[c.name]), "unseen": True} for c in unseen]
-    known = {name: value for name, value in values.items() if columns[name] not in unseen}
-    strange = []
-    for column, cell_nats in zip(model.encoder_.columns, nats, strict=True):
-        if math.isfinite(cell_nats) and column.name in known:
-            rest = {name: value for name, value in known.items() if name != column.name}
-            cell = surprising_cell(model.conditional(rest, column.name), column, known[column.name])
-            strange += [{**cell, "nats": float(cell_nats)}] if cell["chance"] < RARE else []
-    return cells + sorted(strange, key=lambda cell: cell["chance"])
-
-
-def surprising_cell(found: Answer, column: Column, value: Any) -> Document:
-    """The cell, what was expected in its place, and the chance of anything so far out."""
-    cell: Document = {"column": column.name, "value": plain(column, value)}
-    if found.is_category:
-        probabilities = found.pmf()
-        seen, likeliest = probabilities[value], found.mode()
-        chance = sum(p for p in probabilities.values() if p <= seen)
-        return {**cell, "chance": chance, "likeliest": plain(column, likeliest), "probability": probabilities[likeliest]}
-    low, high = found.interval(LEVEL)
-    at_most = float(found.cdf(value))
-    chance = min(1.0, 2 * min(at_most, 1 - at_most + float(found.prob(value))))
-    return {**cell, "chance": max(0.0, chance), "level": LEVEL, "low": plain(column, low), "high": plain(column, high)}
+def report(model: AnyOrder, frame: Any, output: Path | None) -> Document:
+    """How good the model is on these rows, and as a file if one is wanted."""
+    found = model.report(frame)
+    document = {**found.to_dict(), "text": repr(found), "legend": list(LEGEND)}
+    if output is None:
+        return document
+    found.save(output)
+    return {**document, "written": str(output)}

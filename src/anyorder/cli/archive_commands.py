@@ -61,13 +61,16 @@ def decompress(
     archive: ArchiveFile,
     output: Annotated[Path, typer.Option("-o", "--output", help="A table, a new folder, or a .npy file.", show_default=False)],
     model: WithModel = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
     json: AsJson = False,
 ) -> None:
     """Give back what is in an archive. What is damaged is named and left out, all else is saved (exit code 1)."""
     from . import archives, printing
 
+    if output.is_file() and not force:
+        raise InputError(f"{str(output)!r} is there already: name another file, or replace it with --force.")
     document = archives.decompress_path(archive, output, model)
-    printing.tell(document, lambda d: print(f"{printing.counted(d)}: {d['output']}"), json)
+    printing.tell(document, lambda d: printing.say_so(f"{printing.counted(d)}: {d['output']}"), json)
     for lost in document["lost"]:
         say(lost)
     if document["lost"]:

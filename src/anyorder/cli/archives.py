@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from ..codecs import (
     ArraySource,
-    BytesSource,
     Codec,
     Done,
     FolderSource,
-    FrameSource,
     Keeper,
     Lost,
     ModelSizeError,
@@ -26,6 +24,8 @@ from ..codecs import (
     decompress_array,
     decompress_folder,
     decompress_table,
+    parquet_bytes,
+    parquet_source,
 )
 from ..codecs.archives import block_size
 from ..coding import Archive
@@ -33,7 +33,7 @@ from ..errors import AnyOrderError, InputError
 from ..estimator import AnyOrder
 from ..files import write_whole
 from ..shipped import model_file, names, shipped_file
-from .files import check_place, read_bytes, same_types, suffix_of, untouched_parquet, write_content, write_table
+from .files import check_place, in_bytes, read_bytes, suffix_of, unread_parquet, write_content
 from .inspecting import inspect
 from .progress import bar, calls_shown
 
@@ -64,7 +64,13 @@ def compress_path(path: Path, output: Path, model: Path | None, effort: float, w
 
 def keeper_of(model: Path) -> Keeper:
     loaded = AnyOrder.load(model)
-    return Keeper(loaded.known_codec_, loaded.name_)
+    return Keeper(codec_of(loaded, model), loaded.name_)
+
+
+def codec_of(loaded: AnyOrder, model: Path) -> Codec:
+    if loaded.codec_ is None:
+        raise InputError(f"The model {model.name} was fitted without a codec: anyorder fit ... --codec -o {model.name}.")
+    return loaded.known_codec_
 
 
 def write(keeper: Keeper, source: Source, output: Path, written: Written) -> None:
@@ -86,7 +92,7 @@ def write_with_own_model(source: Source, output: Path, effort: float, written: W
         codec = source.own_codec(output.stat().st_size, effort, done)
     if codec is None:
         return
-    beside = output.with_suffix(".own")
+    beside = output.with_suffix(".own.part")
     try:
         write(Keeper(codec, inside=True), source, beside, written)
         if beside.stat().st_size < output.stat().st_size:
@@ -102,7 +108,10 @@ def source_of(path: Path) -> Source:
         return FolderSource(path)
     if is_table(path):
         content = read_bytes(path)
-        return parquet_source(path.name, content) if suffix_of(path) == ".parquet" else csv_source(content)
+        if suffix_of(path) != ".parquet":
+            return csv_source(content)
+        with unread_parquet(path.name):
+            return parquet_source(content)
     if path.suffix.lower() != ".npy" or not path.is_file():
         raise InputError(f"{str(path)!r} is no table (.csv, .tsv, .parquet), no folder and no array of images (.npy).")
     try:
@@ -113,12 +122,6 @@ def source_of(path: Path) -> Source:
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path.name} holds several arrays (.npz), not one. Save each as .npy.")
     return ArraySource(array)
-
-
-def parquet_source(name: str, content: bytes) -> Source:
-    """The table with its types, if a data frame can have them; else the file as it is."""
-    frame = untouched_parquet(name, content)
-    return FrameSource(frame) if same_types(frame, content) else BytesSource(content)
 
 
 def is_table(path: Path) -> bool:
@@ -140,7 +143,8 @@ def opened(archive: Path, model: Path | None) -> OpenArchive:
         if model is None and name not in names():
             which = f"the model {name!r}, which does not come with the package" if name else "a model of a file"
             raise InputError(f"{archive.name} was made with {which}: name it with --model.")
-        return AnyOrder.load(model or shipped_file(name)).known_codec_
+        file = model or shipped_file(name)
+        return codec_of(AnyOrder.load(file), Path(file))
 
     return OpenArchive(Archive(archive), find)
 
@@ -186,17 +190,18 @@ def check_whole(lost: list[Lost], output: Path) -> None:
 def write_table_of(found: OpenArchive, archive: Path, output: Path) -> list[Lost]:
     """The file as it was, or under .gz; a table with types in a .parquet file."""
     check_place(output, archive)
-    kind = found.form["kind"]
-    if kind != "bytes" and (kind == "frame") != (suffix_of(output) == ".parquet"):
-        wanted = "a table with types: name a .parquet file" if kind == "frame" else "a file of values: name a .csv or .tsv file"
+    kind, typed = found.form["kind"], found.form["kind"] in ("frame", "arrow")
+    if kind != "bytes" and typed != (suffix_of(output) == ".parquet"):
+        wanted = "a table with types: name a .parquet file" if typed else "a file of values: name a .csv or .tsv file"
         raise InputError(f"{archive.name} holds {wanted}, not {str(output)!r}.")
     with coding("decompressing", found.codec, found.count, found.per_block):
         table, lost = decompress_table(found)
     check_whole(lost, output)
-    if isinstance(table, bytes):
-        write_content(table, output)
-    else:
-        write_table(table, output, index=True, otherwise="In Python `decompress` gives it back")
+    if kind == "arrow":
+        table = parquet_bytes(table)
+    elif kind == "frame":
+        table = in_bytes(table, output, index=True, otherwise="In Python `decompress` gives it back")
+    write_content(table, output)
     return lost
 
 

@@ -6,8 +6,6 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-import numpy as np
-
 from ..data import TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn, read_moment
 from ..errors import InputError
@@ -66,22 +64,40 @@ def all_but(column: Column, value: Any) -> tuple[Any, ...]:
 
 def beyond(column: Column, sign: str, text: str) -> Any:
     """All values above or below one that is not among them."""
-    from ..data import Between
+    from ..data import Between, OneOf
 
     name = quoted_name(column.name)
+    if isinstance(column, CategoryColumn) and column.holds_numbers:
+        return OneOf(beyond_code(column, sign, code(column, text)))
     if not isinstance(column, NumberColumn):
         raise InputError(f"{name}{sign}{text}: column {column.name!r} is a category and has no order. Write {name} in (a, b).")
     value = number(column, text)
     plain_number = read_moment(column.unit, value) if column.is_moment else float(value)
-    step = column.spacing / column.scale
-    place = column.place(plain_number, np.floor) + step if sign == ">" else column.place(plain_number, np.ceil) - step
-    end = column.decode(np.array([place]))[0]
+    end = column.neighbour(plain_number, sign == ">")
     return Between(end, None) if sign == ">" else Between(None, end)
+
+
+def beyond_code(column: CategoryColumn, sign: str, end: float) -> tuple[Any, ...]:
+    """The levels above or below a number."""
+    found = tuple(level for level in column.levels if (level > end if sign == ">" else level < end))
+    if not found:
+        raise InputError(f"{column.name}{sign}{end:g} holds for no value of column {column.name!r}, which {column.says()}.")
+    return found
+
+
+def code(column: CategoryColumn, text: str) -> float:
+    """The number in a text, to compare levels with."""
+    try:
+        return float(text)
+    except ValueError as error:
+        raise InputError(f"{column.name}={text}: expected a number, since column {column.name!r} {column.says()}.") from error
 
 
 def ends(column: Column, low: str | None, high: str | None) -> tuple[Any, Any]:
     """The two ends of a range, None where it is open."""
     written = f"{low or ''}..{high or ''}"
+    if isinstance(column, CategoryColumn) and column.holds_numbers:
+        return None if low is None else code(column, low), None if high is None else code(column, high)
     if not isinstance(column, NumberColumn):
         name = quoted_name(column.name)
         raise InputError(
@@ -191,6 +207,8 @@ def fit_to(frame: Any, encoder: TableEncoder) -> Any:
             types[column.name] = empty_type(column)
         elif isinstance(column, NumberColumn) and column.unit == "number" and found.dtype == "Int64":
             types[column.name] = "float64"  # whole numbers so far, and the gaps may be filled with others
+        elif isinstance(column, CategoryColumn) and found.dtype == "Int64" and any(isinstance(v, float) for v in column.levels):
+            types[column.name] = "float64"
     return frame.astype(types)
 
 

@@ -8,8 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from .dialect import Dialect
 from .faults import Verbs, say
-from .files import Frame, check_model_output, check_output, in_bytes, read_table, write_table
+from .files import Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
 from .loading import load, load_all, load_both
 from .question import Is, parse_evidence, parse_names, parse_question
 
@@ -19,13 +20,32 @@ ModelFile = Annotated[
 TableFile = Annotated[
     Path,
     typer.Argument(
-        metavar="TABLE", help=".csv, .tsv or .parquet, also with .gz; - reads csv from standard input.", show_default=False
+        metavar="TABLE",
+        help=".csv, .tsv, .parquet, .xlsx or .jsonl, also with .gz; - reads csv from standard input.",
+        show_default=False,
     ),
 ]
 Output = Annotated[
     Path | None,
     typer.Option("-o", "--output", help="A table file, by its suffix; without it, csv on standard output.", show_default=False),
 ]
+Kinds = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--kind",
+        "--kinds",
+        metavar="COLUMN=KIND",
+        help="Overrule a kind: category, number or leave out. May be repeated.",
+        show_default=False,
+    ),
+]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(metavar="[COLUMN=]VALUE", help="A value that stands for a gap, as 999. May be repeated.", show_default=False),
+]
+Sep = Annotated[str | None, typer.Option(help="What is between cells of a text file; or tab.", show_default="found out")]
+Decimal = Annotated[str | None, typer.Option(help="The decimal mark of a text file.", show_default="found out")]
+Encoding = Annotated[str | None, typer.Option(help="That of a text file, such as latin1.", show_default="found out")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
@@ -67,28 +87,39 @@ def fit(
     effort: Annotated[float, typer.Option(help="How long to train; 2 takes twice as long as 1.")] = 1.0,
     size: Annotated[str, typer.Option(help="The network for images: small, fine, medium, large or a paper's.")] = "small",
     seed: Seed = 0,
-    kind: Annotated[
-        list[str] | None,
+    kind: Kinds = None,
+    na: Na = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    codec: Annotated[bool, typer.Option("--codec", help="Train a codec, too, for `anyorder compress`.")] = False,
+    weight: Annotated[
+        str | None,
         typer.Option(
-            metavar="COLUMN=KIND", help="Overrule a kind: category, number or leave out. May be repeated.", show_default=False
+            metavar="COLUMN", help="A column that says how often every row counts; it is not learned.", show_default=False
         ),
     ] = None,
-    codec: Annotated[bool, typer.Option("--codec", help="Train a codec, too, for `anyorder compress`.")] = False,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
     json: AsJson = False,
 ) -> None:
     """Learn a table, or a folder of images, and write the model to one file.
 
-    Empty cells are gaps, and so are NA, N/A, NaN, None and null, as in pandas. ISO dates are read as dates.
+    Empty cells are gaps, and so are NA, N/A, NaN, None and null, as in pandas; n.a., ? and - too, among numbers.
+    ISO dates are read as dates. `anyorder kinds` shows, before any training, what every column is taken for.
     """
     path = output or model_path(table)
-    kinds = kinds_of(kind or [])
+    kinds, dialect = kinds_of(kind or []), Dialect(sep, decimal, encoding)
+    if codec and weight:
+        raise InputError("--weight and --codec do not go together: a codec stores every row once. Leave one of them out.")
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
     if table.is_dir():
-        if kinds or without_rows:
-            raise InputError(f"{table.name} is a folder of images; --kind and --without-rows are for tables.")
+        if kinds or without_rows or weight or na or dialect != Dialect():
+            raise InputError(
+                f"{table.name} is a folder of images; --kind, --na, --sep, --decimal, --encoding, --weight and --without-rows "
+                "are for tables."
+            )
         from . import images, printing
 
         settings = {"effort": effort, "size": size, "random_state": seed, "codec": codec}
@@ -96,15 +127,39 @@ def fit(
         return
     if size != "small":
         raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
-    frame = read_table(table)
+    frame = read_table(table, dialect=dialect)
     from ..training import progress_bar
     from . import models, printing
 
     coded = models.cells_of_file(table) if codec else None
     with progress_bar() as progress:
-        settings = {"effort": effort, "random_state": seed, "kinds": kinds, "keep_rows": not without_rows}
-        document = models.fit(frame, path, progress, coded, **settings)
+        settings = {
+            "effort": effort,
+            "random_state": seed,
+            "kinds": kinds,
+            "keep_rows": not without_rows,
+            "na": sentinels_of(na or []),
+        }
+        document = models.fit(frame, path, progress, coded, weight, **settings)
     printing.tell(document, printing.show_fit, json)
+
+
+@app.command(epilog="Example: anyorder kinds people.csv --kind zip=category")
+def kinds(
+    table: TableFile,
+    kind: Kinds = None,
+    na: Na = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+    json: AsJson = False,
+) -> None:
+    """What `anyorder fit` would take every column for, and why; nothing is trained."""
+    frame = read_table(table, dialect=Dialect(sep, decimal, encoding))
+    from . import printing
+    from .models import look
+
+    printing.tell(look(frame, kinds_of(kind or []), sentinels_of(na or [])), printing.show_kinds, json)
 
 
 @app.command(epilog="Example: anyorder ask people.ao 'income | age=30..40, city in (Oslo, Bergen)'")
@@ -143,6 +198,9 @@ def impute(
     ] = None,
     intervals: Annotated[bool, typer.Option("--intervals", help="Add NAME_low and NAME_high for the gaps of numbers.")] = False,
     level: Annotated[float, typer.Option(min=0.01, max=0.999, help="The probability between the two.")] = 0.9,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
@@ -155,13 +213,14 @@ def impute(
     check_files(output, model, table)
     from . import tables, texts
 
-    face, frame, content = load_all(model, table, seed)
+    dialect = Dialect(sep, decimal, encoding)
+    face, frame, content = load_all(model, table, seed, dialect)
     filled, about = tables.impute(face, frame, draws)
     if intervals:
         filled = tables.with_intervals(face, frame, filled, level)
     if output or not json:
-        filled = texts.as_written(filled, frame, table, content, output or Path("table.csv"))
-    deliver(face, filled, about, output, json)
+        filled = texts.as_written(filled, frame, table, content, output or Path("table.csv"), dialect)
+    deliver(face, filled, about, output, json, texts.separator(table, content, dialect))
 
 
 @app.command(epilog="Example: anyorder score people.ao rows.csv --target income --given age,city")
@@ -175,6 +234,9 @@ def score(
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write row and log_prob of every row here.", show_default=False)
     ] = None,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     json: AsJson = False,
 ) -> None:
     """The log-probability of every row, in nats.
@@ -187,7 +249,7 @@ def score(
     check_files(output, model, table)
     from . import printing, tables
 
-    face, frame = load_both(model, table)
+    face, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
     scores, document = tables.score(face, frame, targets, known)
     if output:
         write_table(scores, output)
@@ -202,18 +264,48 @@ def score(
 def anomalies(
     model: ModelFile,
     table: TableFile,
-    top: Annotated[int, typer.Option(min=1, help="How many rows.")] = 10,
+    top: Annotated[int, typer.Option(min=1, help="How many cells.")] = 20,
+    threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="Show cells whose value is that unlikely; 1 shows the top of all.")
+    ] = 0.001,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     json: AsJson = False,
 ) -> None:
-    """The most surprising rows, and the cells that make them so.
+    """The cells that do not fit the rest of their rows, the oddest first.
 
-    A cell is shown if the chance of anything so far out is below 5 %. Rows are counted from 1, the header not counted.
+    The scale is the same for all columns: how likely a value is that is as unlikely as this one, or more so. Values that were
+    never seen in training come first. Rows are counted from 1, the header not counted.
     """
     from . import answers, printing
 
-    face, frame = load_both(model, table)
-    document = answers.anomalies(face, frame, top)
+    face, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
+    document = answers.anomalies(face, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
+
+
+@app.command(epilog="Example: anyorder report people.ao held_out.csv -o report.html")
+def report(
+    model: ModelFile,
+    table: TableFile,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Write it as one HTML file, too.", show_default=False)
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """How good the model is on rows that were held out of `anyorder fit`, column by column.
+
+    Every column is asked given all others, and compared with asking it alone and with ridge or logistic regression.
+    """
+    if output is not None and output.suffix.lower() != ".html":
+        raise InputError(f"The report is written as HTML: name it {output.stem}.html, not {output.name}.")
+    if output is not None:
+        check_place(output, model, table)
+    from . import answers, printing
+
+    face, frame = load_both(model, table)
+    printing.tell(answers.report(face, frame, output), printing.show_report, json)
 
 
 @app.command(
@@ -264,12 +356,12 @@ def info(model: ModelFile, json: AsJson = False) -> None:
     printing.tell(document, printing.show_info if "columns" in document else printing.show_images, json)
 
 
-def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool) -> None:
+def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool, sep: str = ",") -> None:
     """A table: to its file, or to standard output as csv, or as JSON."""
     from . import printing, tables
 
     if output:
-        write_table(frame, output)
+        write_table(frame, output, sep=sep)
         about["written"] = str(output)
     if json:
         printing.print_json(about if output else {**about, "table": tables.records(model, frame)})
@@ -277,7 +369,7 @@ def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None
         gaps = f", {about['gaps']} gaps filled" if "gaps" in about else ""
         say(f"wrote {len(frame)} rows to {output}{gaps}")
     else:
-        sys.stdout.write(in_bytes(frame, Path("table.csv")).decode())
+        sys.stdout.write(in_bytes(frame, Path("table.csv"), sep=sep).decode())
 
 
 def check_files(output: Path | None, *inputs: Path) -> None:
@@ -294,9 +386,20 @@ def model_path(table: Path) -> Path:
 
 def kinds_of(texts: list[str]) -> dict[str, str]:
     """{"zip": "category"} from "zip=category"."""
+    from ..data.kinds import KINDS
+
     kinds: dict[str, str] = {}
     for part in parse_evidence(texts):
-        if not isinstance(part.wanted, Is) or part.wanted.text not in ("category", "number", "leave out"):
-            raise InputError(f"--kind for {part.name!r} is not understood; expected category, number or leave out.")
+        if not isinstance(part.wanted, Is) or part.wanted.text not in KINDS:
+            raise InputError(f"--kind for {part.name!r} is not understood; expected category, number, log, linear or leave out.")
         kinds[part.name] = part.wanted.text
     return kinds
+
+
+def sentinels_of(texts: list[str]) -> dict[str | None, list[str]] | None:
+    """{"age": ["999"]} from "age=999", and {None: ["unknown"]} from "unknown", which stands for a gap in every column."""
+    found: dict[str | None, list[str]] = {}
+    for text in texts:
+        name, mark, value = text.rpartition("=")
+        found.setdefault(name if mark else None, []).append(value)
+    return found or None

@@ -26,7 +26,9 @@ def sample(
     grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
     film: Annotated[Path | None, typer.Option(help="And all steps into this .gif file.", show_default=False)] = None,
     steps: Steps = None,
-    label: Annotated[int | None, typer.Option(help="The class of the images.", show_default=False)] = None,
+    label: Annotated[
+        str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
+    ] = None,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
     json: AsJson = False,
@@ -42,7 +44,7 @@ def sample(
             images.check_film(film, steps, temperature)
             check_place(film, model, grid)
         document = images.sample(load(model, seed, images=True), n, images.Drawn(steps, label, temperature), grid, film)
-        printing.tell(document, lambda d: print(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
+        printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
         return
     if steps is not None or label is not None or film is not None or temperature != 1.0:
         raise InputError("--steps, --label, --film and --temperature are for images, drawn into a file: --grid new.png.")
@@ -82,4 +84,4 @@ def inpaint(
 
     drawn = images.Drawn(steps, None, temperature)
     document = images.inpaint(load(model, seed, images=True), photo, images.Missing(mask, box, half), n, drawn, output)
-    printing.tell(document, lambda d: print(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
+    printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from ..drawing import visible
 from ..errors import AnyOrderError
 
 
@@ -14,23 +15,26 @@ class Verbs(TyperGroup):
     """Faults of the input become one line on standard error and exit code 1, warnings a line each."""
 
     def invoke(self, ctx: Any) -> Any:
-        notes: dict[str, None] = {}
+        notes: dict[str | None, None] = {}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 warnings.simplefilter("always", UserWarning)
-                warnings.showwarning = lambda message, *_: notes.setdefault(str(message))
+                warnings.showwarning = lambda message, *_: notes.setdefault(getattr(message, "command_line", str(message)))
                 return super().invoke(ctx)
         except BrokenPipeError:
             raise
         except (AnyOrderError, OSError) as error:
             say(" ".join(str(error).splitlines()))
             raise typer.Exit(1) from error
+        except MemoryError as error:
+            say("There is not enough memory for this. Take fewer rows or images at a time, or a machine with more.")
+            raise typer.Exit(1) from error
         finally:
-            for text in notes:
+            for text in filter(None, notes):
                 say(f"note: {text}")
 
 
 def say(text: str) -> None:
     """A word on standard error, where it disturbs no pipe."""
-    print(f"anyorder: {text}", file=sys.stderr)
+    print(f"anyorder: {visible(text)}", file=sys.stderr)

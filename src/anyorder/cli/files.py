@@ -3,55 +3,82 @@
 import csv
 import gzip
 import io
+import json
 import re
 import sys
+import warnings
 import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
-from ..errors import FormatError, InputError
-from ..files import write_whole
+from ..errors import AnyOrderError, FormatError, InputError
+from ..files import check_writable, write_bytes
+from .dialect import Dialect, Written
 
 Frame = Any  # a pandas frame
-SUFFIXES = (".csv", ".tsv", ".parquet")
+SUFFIXES = (".csv", ".tsv", ".parquet")  # of tables that archives can hold
+MORE_SUFFIXES = (".xlsx", ".jsonl", ".ndjson")
+LONGEST_LINE, MOST_FLOWING = 2**24, 2**32  # bytes out of a pipe
 ISO_DATE = r"\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?)?"
 ZONE = r"(?:Z|[+-]\d{2}:?\d{2})"
 
 
-def read_table(path: Path, texts: Collection[str] = ()) -> Frame:
-    """The table in a file, or on standard input for "-"; columns in `texts` stay text whatever they look like."""
-    return table_in(read_bytes(path), path, texts)
+def read_table(path: Path, texts: Collection[str] | None = None, dialect: Dialect = Dialect()) -> Frame:
+    """The table in a file, or on standard input for "-"; columns in `texts` stay text whatever they look like.
+
+    If none are named, columns of codes with leading zeros, such as 01008, stay text.
+    """
+    return table_in(read_bytes(path), path, texts, dialect)
 
 
-def table_in(content: bytes, path: Path, texts: Collection[str] = ()) -> Frame:
+def table_in(content: bytes, path: Path, texts: Collection[str] | None = None, dialect: Dialect = Dialect()) -> Frame:
     """The table in the content of a file of this name."""
-    separator = separator_of(path)
-    return read_csv(path.name, content, separator, texts) if separator else read_parquet(path.name, content)
+    suffix = ".csv" if str(path) == "-" else table_suffix(path)
+    if suffix in (".csv", ".tsv"):
+        return read_csv(path.name, content, texts, dialect.of(content, path))
+    dialect.refuse(path.name)
+    readers: dict[str, Callable[[str, bytes], Frame]] = {".parquet": read_parquet, ".xlsx": read_excel}
+    return readers.get(suffix, read_json_lines)(path.name, content)
 
 
-def separator_of(path: Path) -> str:
-    """What is between the cells of a text file, nothing in a parquet file; standard input is a .csv file."""
-    return {".csv": ",", ".tsv": "\t", ".parquet": ""}[".csv" if str(path) == "-" else suffix_of(path)]
+def is_delimited(path: Path) -> bool:
+    """Whether a file of this name is text with marks between its cells; standard input is a .csv file."""
+    return str(path) == "-" or table_suffix(path) in (".csv", ".tsv")
 
 
 def suffix_of(path: Path) -> str:
     """.csv, .tsv or .parquet; a .gz behind it does not count."""
+    return suffix_among(SUFFIXES, path)
+
+
+def table_suffix(path: Path) -> str:
+    """That of any table that can be read or written."""
+    return suffix_among(SUFFIXES + MORE_SUFFIXES, path)
+
+
+def suffix_among(suffixes: tuple[str, ...], path: Path) -> str:
     suffix = Path(path.name.lower().removesuffix(".gz")).suffix
-    if suffix not in SUFFIXES:
-        raise InputError(f"{path.name} ends with no suffix of a table; expected {', '.join(SUFFIXES)}, each also with .gz.")
+    if suffix not in suffixes:
+        raise InputError(f"{path.name} ends with no suffix of a table; expected {', '.join(suffixes)}, each also with .gz.")
     return suffix
 
 
 def read_bytes(path: Path) -> bytes:
     if str(path) == "-":
-        return sys.stdin.buffer.read()
+        return flowing(sys.stdin.buffer, "Standard input")
     if path.is_dir():
         raise InputError(f"{str(path)!r} is a folder; expected a file.")
     try:
-        content = path.read_bytes()
+        if path.is_char_device() or path.is_block_device():
+            raise InputError(f"{str(path)!r} is a device, not a regular file; expected a file or a pipe.")
+        with open(path, "rb") as file:
+            content = file.read() if path.is_file() else flowing(file, str(path))
     except FileNotFoundError as error:
         raise InputError(f"There is no file {str(path)!r}.") from error
     except OSError as error:
@@ -64,42 +91,78 @@ def read_bytes(path: Path) -> bytes:
         raise FormatError(f"{path.name} is no whole gzip file ({error}). Copy it again, or name it without .gz.") from error
 
 
-def read_csv(name: str, content: bytes, separator: str, texts: Collection[str]) -> Frame:
-    pd = pandas()
+def flowing(stream: Any, name: str) -> bytes:
+    """All that comes out of a pipe, if it is a table and ends."""
+    parts, size, lines = list[bytes](), 0, False
+    while part := stream.read(2**20):
+        parts.append(part)
+        size, lines = size + len(part), lines or b"\n" in part
+        if not lines and size > LONGEST_LINE:
+            raise InputError(f"{name} has a line of more than {LONGEST_LINE >> 20} MB; expected rows of a table, one a line.")
+        if size > MOST_FLOWING:
+            raise InputError(f"{name} does not end after {MOST_FLOWING >> 30} GB. Save it to a file, and name that.")
+    return b"".join(parts)
+
+
+def read_csv(name: str, content: bytes, texts: Collection[str] | None, dialect: Written) -> Frame:
+    pd, text = pandas(), dialect.decoded(content)
+    header, codes = check_shape(name, text, dialect.sep)
+    as_text = {column: str for column in header if column in (codes if texts is None else texts)}
     try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        remedy = "Save it as UTF-8, for example: iconv -f latin1 -t utf-8 old.csv > new.csv"
-        raise FormatError(f"{name} is not UTF-8 text: byte {content[error.start]:#x} in line {line}. {remedy}.") from error
-    header = check_shape(name, text, separator)
-    as_text = {column: str for column in header if column in texts}
-    try:
-        frame = pd.read_csv(io.StringIO(text), sep=separator, dtype=as_text, low_memory=False)
+        frame = pd.read_csv(io.StringIO(text), sep=dialect.sep, dtype=as_text, decimal=dialect.decimal, low_memory=False)
     except pd.errors.ParserError as error:
         raise FormatError(f"{name} cannot be read as a table: {error}.") from error
-    return pd.DataFrame({column: frame[column] if column in as_text else tidy(frame[column]) for column in frame})
+    made = {column: frame[column] if column in as_text else tidy(frame[column]) for column in frame}
+    if dialect.decimal == ",":
+        made = {column: cells if column in as_text else with_thousands(cells) for column, cells in made.items()}
+    return pd.DataFrame(made)
 
 
-def check_shape(name: str, text: str, separator: str) -> list[str]:
-    """The header, if every row has as many cells as it has."""
+@dataclass
+class MaybeCode:
+    """Whether the cells of a column are codes such as 01008: digits, all of one length, some with a leading 0."""
+
+    length: int = 0  # -1 if they are none
+    zero: bool = False
+
+    def see(self, cell: str) -> None:
+        if self.length < 0:
+            return
+        length = len(cell) if cell.isdecimal() else -1
+        self.length = length if self.length in (0, length) else -1
+        self.zero |= length > 1 and cell[0] == "0"
+
+    @property
+    def is_code(self) -> bool:
+        return self.length > 1 and self.zero
+
+
+def check_shape(name: str, text: str, separator: str) -> tuple[list[str], list[str]]:
+    """The header, if every row has as many cells as it has; and which of the columns hold codes."""
+    from ..data.written import is_blank
+
     header: list[str] = []
+    columns: list[MaybeCode] = []
     rows = 0
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator)
     try:
         for cells in filter(None, reader):
             if not header:
                 header = check_header(name, cells, separator)
+                columns = [MaybeCode() for _ in header]
             elif len(cells) != len(header):
                 what = f"line {reader.line_num} of {name} has {len(cells)} cells, its header {len(header)}"
                 raise FormatError(f"Ragged table: {what}. Correct the line; a cell with a comma inside must be in quotes.")
             else:
                 rows += 1
+                for column, cell in zip(columns, cells, strict=True):
+                    if not is_blank(cell):
+                        column.see(cell)
     except csv.Error as error:
         raise FormatError(f"{name} cannot be read as a table: line {reader.line_num}: {error}.") from error
     if not rows:
         raise InputError(f"{name} has a header but no rows." if header else f"{name} is empty; expected a header line and rows.")
-    return header
+    return header, [one for one, column in zip(header, columns, strict=True) if column.is_code]
 
 
 def check_header(name: str, header: list[str], separator: str) -> list[str]:
@@ -108,41 +171,70 @@ def check_header(name: str, header: list[str], separator: str) -> list[str]:
         raise InputError(f"{name} has {header.count(twice[0])} columns named {twice[0]!r}. Give every column its own name.")
     other = next((mark for mark in ";\t," if mark != separator and mark in header[0]), None)
     if len(header) == 1 and other:
-        wanted = {";": "Save it with commas", "\t": "Name it .tsv", ",": "Name it .csv"}[other]
+        wanted = f"Say --sep {other!r}" if other != "\t" else "Say --sep tab"
         raise FormatError(f"{name} seems to be separated by {other!r}: its only column would be {header[0][:60]!r}. {wanted}.")
     return header
 
 
-def untouched_parquet(name: str, content: bytes) -> Frame:
-    """The table with the types, labels and index that the file has."""
+@contextmanager
+def unread_parquet(name: str) -> Iterator[None]:
+    """What keeps a parquet file from being read, in a sentence."""
     try:
-        return pandas().read_parquet(io.BytesIO(content))
+        yield
     except ImportError as error:
         raise InputError(f"Reading {name} needs pyarrow, which is not installed: pip install pyarrow.") from error
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, NotImplementedError) as error:
+        if isinstance(error, AnyOrderError):
+            raise
         raise FormatError(f"{name} is not a parquet file, or not a whole one ({first_line(error)}).") from error
 
 
-def same_types(frame: Frame, content: bytes) -> bool:
-    """Whether a frame has the types of the parquet file it was read from: whole numbers beside gaps, say, have none in pandas."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    def plain(kind: Any) -> Any:
-        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
-        return pa.large_string() if pa.types.is_string(kind) else kind
-
-    def types(schema: Any) -> dict[str, Any]:
-        return {field.name: plain(field.type) for field in schema}
-
+def read_excel(name: str, content: bytes) -> Frame:
+    """The first sheet of a workbook."""
+    pd = pandas()
     try:
-        return types(parquet.read_schema(io.BytesIO(content))) == types(pa.Table.from_pandas(frame).schema)
-    except (pa.ArrowException, ValueError, TypeError):
-        return False
+        sheets = pd.ExcelFile(io.BytesIO(content), engine="openpyxl")
+        frame = pd.read_excel(sheets, sheet_name=0)
+    except ImportError as error:
+        raise InputError(f"Reading {name} needs openpyxl, which is not installed: pip install 'anyorder[excel]'.") from error
+    except (ValueError, OSError, KeyError, BadZipFile) as error:
+        raise FormatError(f"{name} is not an Excel workbook, or not a whole one ({first_line(error)}).") from error
+    if len(sheets.sheet_names) > 1:
+        others = ", ".join(map(repr, sheets.sheet_names[1:]))
+        warnings.warn(
+            f"{name} has {len(sheets.sheet_names)} sheets: read is {sheets.sheet_names[0]!r}, not {others}.", stacklevel=4
+        )
+    return checked(name, frame)
+
+
+def read_json_lines(name: str, content: bytes) -> Frame:
+    """One object a line, whose names are the columns; a name that is missing is a gap."""
+    rows = []
+    for number, line in enumerate(content.decode("utf-8-sig", errors="replace").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise FormatError(f"Line {number} of {name} is no JSON ({error}). Expected one object a line.") from error
+        if not isinstance(row, dict):
+            raise FormatError(
+                f'Line {number} of {name} holds {line.strip()[:40]!r}; expected one object a line, such as {{"a": 1}}.'
+            )
+        rows.append(row)
+    return checked(name, pandas().DataFrame(rows))
 
 
 def read_parquet(name: str, content: bytes) -> Frame:
-    pd, frame = pandas(), untouched_parquet(name, content)
+    pd = pandas()
+    with unread_parquet(name):
+        frame = pd.read_parquet(io.BytesIO(content))
+    return checked(name, frame)
+
+
+def checked(name: str, frame: Frame) -> Frame:
+    """The table with tidy columns, if every cell is one value."""
+    pd = pandas()
     if not len(frame):
         raise InputError(f"{name} has no rows.")
     for column in frame:
@@ -170,16 +262,31 @@ def tidy(column: Any) -> Any:
     return column
 
 
+def with_thousands(column: Any) -> Any:
+    """Numbers that are written as 1.234 or 1.234,5, where the decimal mark is a comma; any other column as it is."""
+    import narwhals as nw
+
+    from ..data.written import find_form, is_text, read
+
+    pd = pandas()
+    series = nw.from_native(column, series_only=True)
+    form = find_form(series, decimal=",") if is_text(series) else None
+    if form is None or form.date:
+        return column
+    found = read(series, form)
+    return column if found.strays else tidy(pd.Series(found.series.to_numpy(), name=column.name))
+
+
 def check_output(path: Path, *inputs: Path) -> None:
     """Refuse, before any work is done, what could not be written at the end."""
     if path.suffix.lower() == ".ao":
         raise InputError(f"{path.name} is a name for models; name the table *.csv, *.tsv or *.parquet.")
-    suffix_of(path)
+    table_suffix(path)
     check_place(path, *inputs)
 
 
 def check_model_output(path: Path, *inputs: Path) -> None:
-    if path.name.lower().removesuffix(".gz").endswith(SUFFIXES) and path not in inputs:
+    if path.name.lower().removesuffix(".gz").endswith(SUFFIXES + MORE_SUFFIXES) and path not in inputs:
         raise InputError(f"{path.name} is a name for tables; name the model {path.name.split('.')[0]}.ao.")
     check_place(path, *inputs)
 
@@ -195,39 +302,51 @@ def check_place(path: Path, *inputs: Path) -> None:
     for given in inputs:
         if path.exists() and given.exists() and path.samefile(given):
             raise InputError(f"{str(path)!r} is an input as well, and would be overwritten. Name another file.")
+    check_writable(path)
 
 
-def write_table(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv") -> None:
+def write_table(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv", sep: str = ",") -> None:
     """First beside the file, then in its place: a failure leaves what was there. With its index, if that is wanted."""
-    write_content(in_bytes(frame, path, index, otherwise), path)
+    write_content(in_bytes(frame, path, index, otherwise, sep), path)
 
 
 def write_content(content: bytes, path: Path) -> None:
     """Under gzip if the name says so."""
-    content = gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content
-    try:
-        write_whole(path, partial(put, content))
-    except OSError as error:
-        raise InputError(f"Cannot write {str(path)!r}: {error.strerror}. What was there is untouched.") from error
+    write_bytes(path, gzip.compress(content, mtime=0) if path.suffix.lower() == ".gz" else content)
 
 
-def put(content: bytes, place: str) -> None:
-    Path(place).write_bytes(content)
-
-
-def in_bytes(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv") -> bytes:
-    """The table as the content of a file of this name, before gzip."""
+def in_bytes(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv", sep: str = ",") -> bytes:
+    """The table as the content of a file of this name, before gzip; `sep` is between the cells of a .csv file."""
     makers: dict[str, Callable[[], bytes]] = {
-        ".csv": lambda: delimited(frame, ",").encode(),
+        ".csv": lambda: delimited(frame, sep).encode(),
         ".tsv": lambda: delimited(frame, "\t").encode(),
         ".parquet": lambda: frame.to_parquet(index=None if index else False),
+        ".xlsx": lambda: workbook(frame),
     }
+    suffix = table_suffix(path)
     try:
-        return makers[suffix_of(path)]()
+        return makers.get(suffix, lambda: json_lines(frame))()
     except ImportError as error:
-        raise InputError(f"Writing {path.name} needs pyarrow, which is not installed: pip install pyarrow.") from error
+        library, remedy = ("openpyxl", "'anyorder[excel]'") if suffix == ".xlsx" else ("pyarrow", "pyarrow")
+        raise InputError(f"Writing {path.name} needs {library}, which is not installed: pip install {remedy}.") from error
     except (ValueError, TypeError, NotImplementedError) as error:
         raise InputError(f"This table cannot be written to {path.name} ({first_line(error)}). {otherwise}.") from error
+
+
+def workbook(frame: Frame) -> bytes:
+    out = io.BytesIO()
+    frame.to_excel(out, index=False, engine="openpyxl")
+    return out.getvalue()
+
+
+def json_lines(frame: Frame) -> bytes:
+    """An object a line, null for gaps, dates in ISO form."""
+    rows = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return "".join(json.dumps(row, ensure_ascii=False, default=json_value) + "\n" for row in rows).encode()
+
+
+def json_value(value: Any) -> Any:
+    return value.isoformat() if hasattr(value, "isoformat") else value.item() if hasattr(value, "item") else str(value)
 
 
 def delimited(frame: Frame, separator: str) -> str:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..arguments import seed_of
-from ..data.image import grid, read_folder, read_image, write_film, write_image
+from ..data.image import grid, read_image, read_labelled, write_film, write_image
 from ..errors import InputError
 from ..estimator import AnyOrder
 from ..images import IMAGES_PER_CALL
 from ..subsets.pictures import HALVES, half
 from ..training import progress_bar
-from .models import describe_images
+from .models import describe_images, keep
 from .progress import calls_shown
 
 Document = dict[str, Any]
@@ -69,12 +69,12 @@ def half_of(name: str, shape: tuple[int, ...]) -> Marks:
 
 def fit_folder(folder: Path, path: Path, **settings: Any) -> Document:
     """Train on all images of a folder, save, and say what was found."""
-    images, _ = read_folder(folder)
+    images, labels = read_labelled(folder)
     start = time.monotonic()
     with progress_bar() as progress:
-        model = AnyOrder(callback=progress, **settings).fit(images)
+        model = AnyOrder(callback=progress, **settings).fit(images, labels)
     seconds = time.monotonic() - start
-    model.save(path)
+    path = keep(model, path)
     return {"images": len(images), **describe_images(model, path), "seconds": seconds}
 
 
@@ -82,23 +82,30 @@ class Drawn(NamedTuple):
     """How images are to be drawn."""
 
     steps: int | None
-    label: int | None
+    label: int | str | None
     temperature: float
 
 
 def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: Drawn, output: Path) -> Document:
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
+    white = white_of(image, model)
     marks = missing.marks(image.shape)
     with drawing(model, draws, int(marks.sum()), how.steps):
-        filled = model.inpaint(image[None], marks, draws, how.steps, how.temperature)[:, 0]
-    shown = brightened(np.stack([image, image, *filled]), model)
+        filled = model.inpaint(image[None] // white, marks, draws, how.steps, how.temperature)[:, 0] * white
+    shown = brightened(np.stack([image, image, *filled]) // white, model)
     shown[1][marks] = 128  # what was kept
     write_image(output, grid(shown, columns=draws + 2), enlarged(image.shape))
     files = [output.with_name(f"{output.stem}-{k}{output.suffix}") for k in range(1, draws + 1)]
     for path, one in zip(files, filled, strict=True):
         write_image(path, one)
     return {"missing_pixels": int(marks.sum()), "overview": str(output), "files": [str(path) for path in files]}
+
+
+def white_of(image: NDArray[Any], model: AnyOrder) -> int:
+    """What a level of the model is worth in the file: files of black and white hold 0 and 255 where a model may know 0 and 1."""
+    encoder = model.image_model_.encoder
+    return 255 if (encoder.levels, encoder.unit) == (2, 1) and set(np.unique(image)) <= {0, 255} else 1
 
 
 def sample(model: AnyOrder, n: int, how: Drawn, output: Path, film: Path | None) -> Document:

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from .dialect import Dialect
 from .files import Frame, read_bytes, table_in
 
 
@@ -18,16 +19,16 @@ def load(model: Path, seed: int = 0, images: bool = False) -> Any:
     return face
 
 
-def load_both(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame]:
+def load_both(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
     """The model, and the table with the types the model knows."""
-    face, frame, _ = load_all(model, table, seed)
+    face, frame, _ = load_all(model, table, seed, dialect)
     return face, frame
 
 
-def load_all(model: Path, table: Path, seed: int = 0) -> tuple[Any, Frame, bytes]:
+def load_all(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
     """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
     from .cells import fit_to, text_columns
 
     face = load(model, seed)
     content = read_bytes(table)
-    return face, fit_to(table_in(content, table, text_columns(face.encoder_)), face.encoder_), content
+    return face, fit_to(table_in(content, table, text_columns(face.encoder_), dialect), face.encoder_), content

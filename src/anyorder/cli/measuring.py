@@ -42,7 +42,7 @@ class Rules:
 
 def read_prices(path: Path) -> Prices:
     """From a table with the columns name and cost, and perhaps group: what shares a group is measured together, for the sum."""
-    table: Frame = read_table(path)
+    table: Frame = read_table(path, texts=())
     missing = [name for name in ("name", "cost") if name not in table]
     if missing:
         raise InputError(f"{path.name} has no column {missing[0]!r}; expected name and cost, and group where some go together.")

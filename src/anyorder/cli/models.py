@@ -1,7 +1,12 @@
 """What the commands do with whole models: `fit` and `info`, as plain documents."""
 
+import os
+import sys
+import tempfile
 import time
+import warnings
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -9,26 +14,37 @@ import numpy as np
 
 from ..arguments import seed_of
 from ..codecs import TableSource, fit_table_codec
-from ..data import TableEncoder
+from ..data import Preview, TableEncoder
 from ..data.columns import CategoryColumn, Column, NumberColumn
-from ..errors import InputError
+from ..data.log_columns import LogNumberColumn
+from ..data.preview import COMMAND_LINE
+from ..errors import InputError, WriteError
 from ..estimator import AnyOrder
 from ..shipped import model_file
 from .archives import source_of
-from .cells import kind_of, plain
+from .cells import kind_of, near, plain, some
+from .faults import say
 from .files import Frame
 
 Document = dict[str, Any]
 
 
-def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: TableSource | None = None, **settings: Any) -> Document:
-    """Train, save, and say what was found; with a codec for what is `coded`, if that is wanted."""
+def fit(
+    frame: Frame,
+    path: Path,
+    progress: Callable[[Any], None],
+    coded: TableSource | None = None,
+    weight: str | None = None,
+    **settings: Any,
+) -> Document:
+    """Train, save, and say what was found; with a codec for what is `coded`, and rows that count as a column says, if wanted."""
     start = time.monotonic()
-    model = AnyOrder(callback=progress, **settings).fit(frame)
+    frame, weights = without_weights(frame, weight)
+    model = AnyOrder(callback=progress, **settings).fit(frame, sample_weight=weights)
     if coded is not None:
         model.codec_ = fit_table_codec(coded.names, coded.texts, model.effort, seed_of(model.random_state), progress)
     seconds = time.monotonic() - start
-    model.save(path)
+    path = keep(model, path)
     held_out = min((check.held_out_nats for check in model.history_), default=None)
     return {
         "rows": len(frame),
@@ -37,6 +53,51 @@ def fit(frame: Frame, path: Path, progress: Callable[[Any], None], coded: TableS
         "seconds": seconds,
         **describe_file(model, path),
     }
+
+
+def look(frame: Frame, kinds: dict[str, str], na: Any) -> Document:
+    """What every column would be taken for."""
+    found = Preview.of(frame, kinds, na)
+    return {"rows": found.rows, "columns": [asdict(one) for one in found.columns], "text": found.text(COMMAND_LINE)}
+
+
+def keep(model: AnyOrder, path: Path) -> Path:
+    """Save what was trained, and say where; if the disk is full, elsewhere: hours of training are not lost for a file."""
+    try:
+        model.save(path)
+        return path
+    except WriteError as error:
+        for folder in (Path(tempfile.gettempdir()), Path.home()):
+            place = folder / f"{path.stem}-{os.getpid()}.ao"
+            try:
+                model.save(place)
+            except (WriteError, InputError):
+                continue
+            warnings.warn(f"{error} The model was saved as {str(place)!r} instead: move it when there is room.", stacklevel=2)
+            return place
+        return keep_when_asked(model, path, error)
+
+
+def keep_when_asked(model: AnyOrder, path: Path, error: WriteError) -> Path:
+    """On a terminal somebody may make room, or name another disk."""
+    if not sys.stdin.isatty():
+        raise WriteError(f"{error} Nor is there room in the folder for temporary files or at home: the model is lost.") from error
+    say(str(error))
+    other = input("The model is still here. Make room and press Enter, or type the name of another file: ").strip()
+    return keep(model, Path(other) if other else path)
+
+
+def without_weights(frame: Frame, name: str | None) -> tuple[Frame, Any]:
+    """The table without the column of weights, and the weights; NaN where there is none."""
+    if name is None:
+        return frame, None
+    names = list(frame)
+    if name not in names:
+        raise InputError(f"--weight: the table has no column {name!r}. {near(name, names)}Its columns: {some(names)}.")
+    try:
+        return frame.drop(columns=name), frame[name].to_numpy(dtype=float, na_value=np.nan)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--weight {name}: the column holds what is no number ({error}). Name a column of numbers.") from error
 
 
 def cells_of_file(path: Path) -> TableSource:
@@ -95,8 +156,10 @@ def precision(column: NumberColumn) -> Document:
     """How finely the column was written down; a spacing of instants is in seconds."""
     spacing = column.spacing / 1000 if column.unit == "instant" else column.spacing
     about: Document = {"precision": spacing, "values_that_stand_out": len(column.atoms)}
+    if isinstance(column, LogNumberColumn):
+        about["scale"] = "logarithmic"
     if not column.knots:
         return about
-    ends = (np.array([column.knots[0], column.knots[-1]]) - column.centre) / column.scale
+    ends = np.array([column.place(end) for end in (column.knots[0], column.knots[-1])])
     low, high = (plain(column, value) for value in column.decode(ends))
     return {**about, "low": low, "high": high}

@@ -6,11 +6,24 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from .drawing import Bar, bytes_text, draw, number_text, percent, probability_text, seconds_text, shorten
+from ..drawing import (
+    OBEYED,
+    Bar,
+    bytes_text,
+    chance_text,
+    draw,
+    grid,
+    number_text,
+    percent,
+    probability_text,
+    seconds_text,
+    shorten,
+    span_labels,
+    visible,
+)
 from .question import quoted
 
 Document = dict[str, Any]
@@ -19,7 +32,8 @@ MOST_BARS = 15
 
 def print_json(document: Document) -> None:
     """One document on standard output, and nothing else."""
-    sys.stdout.write(json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False) + "\n")
+    text = json.dumps(finite(document), ensure_ascii=False, indent=2, allow_nan=False)
+    sys.stdout.write(OBEYED.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text) + "\n")
 
 
 def finite(item: Any) -> Any:
@@ -29,6 +43,11 @@ def finite(item: Any) -> Any:
     if isinstance(item, list):
         return [finite(value) for value in item]
     return None if isinstance(item, float) and not math.isfinite(item) else item
+
+
+def say_so(text: str) -> None:
+    """One line on standard output."""
+    print(visible(text))
 
 
 def tell(document: Document, show: Callable[[Document], None], json: bool) -> None:
@@ -47,21 +66,18 @@ class Printer:
         self.width = min(self.console.width, 100)
 
     def line(self, text: str = "", style: str = "") -> None:
-        self.console.print(Text(text, style=style), soft_wrap=True)
+        self.console.print(Text(visible(text), style=style), soft_wrap=True)
 
     def pairs(self, *pairs: tuple[str, str]) -> None:
         """Names and values, one pair a line, the values below each other."""
         room = max(len(name) for name, _ in pairs)
         for name, value in pairs:
-            self.console.print(Text.assemble("  ", (f"{name:{room}}", "dim"), "  ", value), soft_wrap=True)
+            self.console.print(Text.assemble("  ", (f"{visible(name):{room}}", "dim"), "  ", visible(value)), soft_wrap=True)
 
     def table(self, headings: list[str], rows: list[list[str]]) -> None:
         """Cells below each other; where the terminal ends, the last one is cut."""
-        rooms = [max(map(cell_len, cells)) for cells in zip(headings, *rows, strict=True)]
-        rooms[-1] = max(8, min(rooms[-1], self.width - sum(rooms[:-1]) - 2 * len(rooms)))
-        for cells, style in [(headings, "dim"), *((row, "") for row in rows)]:
-            fitted = [set_cell_size(shorten(cell, room), room) for cell, room in zip(cells, rooms, strict=True)]
-            self.line("  " + "  ".join(fitted).rstrip(), style)
+        for place, text in enumerate(grid(headings, rows, self.width)):
+            self.line(text, "" if place else "dim")
 
     def bars(self, bars: list[Bar]) -> None:
         for text in draw(bars, self.width - 2):
@@ -116,9 +132,7 @@ def show_category(out: Printer, answer: Document) -> None:
 def show_number(out: Printer, answer: Document) -> None:
     bins, interval = answer["bins"], answer["interval"]
     lows, highs = ([edge_text(item[end]) for item in bins] for end in ("low", "high"))
-    room = max(map(len, lows)), max(map(len, highs))
-    spans = [f"{low:>{room[0]}} .. {high:>{room[1]}}" for low, high in zip(lows, highs, strict=True)]
-    out.bars([Bar(span, item["probability"]) for span, item in zip(spans, bins, strict=True)])
+    out.bars([Bar(span, item["probability"]) for span, item in zip(span_labels(lows, highs), bins, strict=True)])
     out.line()
     out.pairs(
         ("median", number_text(answer["median"])),
@@ -151,6 +165,12 @@ def show_fit(document: Document) -> None:
         ("time", seconds_text(document["seconds"])),
         *about_file(document),
     )
+
+
+def show_kinds(document: Document) -> None:
+    out = Printer()
+    for line in document["text"].splitlines():
+        out.line(line)
 
 
 def show_info(document: Document) -> None:
@@ -187,13 +207,15 @@ def show_columns(out: Printer, document: Document) -> None:
         out.line("\nleft out", "bold")
         for name, reason in document["left_out"].items():
             out.line(f"  {shorten(name, 28)}: {reason}")
+        out.line("  --kind COLUMN=category, or COLUMN=number, models one all the same", "dim")
 
 
 def column_text(column: Document) -> str:
     if "levels" in column:
         return f"{len(column['levels'])}: {', '.join(shorten(quoted(str(level)), 20) for level in column['levels'])}"
     span = f"{number_text(column['low'])} to {number_text(column['high'])}" if "low" in column else ""
-    return f"{span}, recorded to {precision_text(column)}"
+    scale = ", on the scale of its logarithm" if "scale" in column else ""
+    return f"{span}, recorded to {precision_text(column)}{scale}"
 
 
 def precision_text(column: Document) -> str:
@@ -222,29 +244,29 @@ def show_score(document: Document) -> None:
 
 def show_anomalies(document: Document) -> None:
     out = Printer()
-    for item in document["top"]:
-        out.line(f"row {item['row']}: {item['nats']:.1f} nats, the mean row has {document['mean_nats']:.1f}", "bold")
-        rows = [
-            [shorten(cell["column"], 24), shorten(number_text(cell["value"]), 24), expected_text(cell), nats_text(cell)]
-            for cell in item["cells"]
-        ]
-        if rows:
-            out.table(["cell", "seen", "expected", "nats"], rows)
-        else:
-            out.line("  no single cell stands out; it is the combination")
-        out.line()
+    expected = f"{document['odd_by_chance']:.2g}"
+    out.line(f"{document['odd']} of {document['cells']:,} cells have a chance below {document['threshold']:g}", "bold")
+    out.line(f"  without errors about {expected} would; rows are counted from 1", "dim")
+    rows = [
+        [str(cell["row"]), shorten(cell["column"], 16), shorten(number_text(cell["value"]), 16), chance_text(cell["chance"])]
+        for cell in document["top"]
+    ]
+    whys = [cell["why"] for cell in document["top"]]
+    if rows:
+        out.table(["row", "column", "value", "as unlikely", "why"], [[*row, why] for row, why in zip(rows, whys, strict=True)])
+    if document["odd"] > len(rows):
+        out.line(f"  and {document['odd'] - len(rows)} more: --top {document['odd']}, or a lower --threshold", "dim")
 
 
-def nats_text(cell: Document) -> str:
-    return f"{cell['nats']:.1f}" if "nats" in cell else ""
-
-
-def expected_text(cell: Document) -> str:
-    if "unseen" in cell:
-        return "this value was never seen in training"
-    if "likeliest" in cell:
-        return f"{shorten(number_text(cell['likeliest']), 20)} ({percent(cell['probability']).strip()})"
-    return f"{number_text(cell['low'])} to {number_text(cell['high'])} ({100 * cell['level']:g} %)"
+def show_report(document: Document) -> None:
+    """The report as text, and where it was written."""
+    out = Printer()
+    for place, text in enumerate(document["text"].splitlines()):
+        out.line(text, "" if place else "bold")
+    for text in document["legend"]:
+        out.line(f"  {text}", "dim")
+    if "written" in document:
+        out.line(f"written to {document['written']}")
 
 
 def show_archive(document: Document) -> None:

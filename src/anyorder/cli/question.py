@@ -8,14 +8,13 @@ from typing import NamedTuple, final
 from ..errors import InputError
 
 QUOTED = re.compile(r"\"((?:[^\"]|\"\")*)\"|'((?:[^']|'')*)'")
-AFTER_NAME = re.compile(r"\s+in\s*(?P<list>\()|\s*(?P<mark>!=|>=|<=|[=<>,|]|\Z)")
+AFTER_NAME = re.compile(r"\s+in\s*(?P<list>\()|\s*(?P<mark>!=|>\s*=|<\s*=|==|[=<>≥≤≠,|]|\Z)")
 AFTER_VALUE = re.compile(r"\s*(\.\.|[,|]|\Z)")
 AFTER_END = re.compile(r"\s*([,|]|\Z)")
 AFTER_MEMBER = re.compile(r"\s*([,)]|\Z)")
 # What cannot stand without quotes.
-RISKY_NAME = re.compile(r"[=,|()<>!]|^[\"']|\bin\b")
-RISKY_VALUE = re.compile(r"[,|()]|\.\.|^[.\"']|\.$")
-RISKY_COMPARED = re.compile(RISKY_VALUE.pattern + "|^=")  # after < or > it would be read as part of the sign
+RISKY_NAME = re.compile(r"[=,|()<>!≥≤≠]|^[\"']|\bin\b")
+RISKY_VALUE = re.compile(r"[,|()]|\.\.|^[=.\"']|\.$")  # after =, < or > a = would be read as part of the sign
 
 
 @final
@@ -127,6 +126,7 @@ def check_once(text: str, parts: list[Part]) -> None:
             raise InputError(f"In {text!r}, {name!r} stands {names.count(name)} times. Name every column once.")
 
 
+ALIKE = {"==": "=", "≥": ">=", "≤": "<=", "≠": "!="}
 SIGNS: dict[str, Callable[[str], Wanted]] = {
     ">=": lambda text: Within(text, None),
     "<=": lambda text: Within(None, text),
@@ -154,6 +154,7 @@ class Reader:
 
     def part(self) -> Part:
         name, mark = self.word(AFTER_NAME, "the name of a column")
+        mark = ALIKE.get(mark, "".join(mark.split()))
         self.last = mark
         if mark == "=":
             return Part(name, self.value())
@@ -240,7 +241,7 @@ def write_part(part: Part) -> str:
         case Among(texts):
             return f"{name} in ({', '.join(map(quoted, texts))})"
         case Compared(sign, text):
-            return f"{name}{sign}{quoted(text, RISKY_COMPARED)}"
+            return f"{name}{sign}{quoted(text)}"
     return name
 
 

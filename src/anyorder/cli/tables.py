@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 from ..data.columns import NumberColumn
+from ..data.frames import as_frame
 from ..errors import InputError
 from ..estimator import AnyOrder
 from .cells import evidence, find_column, plain
@@ -17,7 +18,7 @@ LOWEST = 5
 
 def impute(model: AnyOrder, frame: Frame, draws: int | None) -> tuple[Frame, Document]:
     """The gaps filled with the best guess, or `draws` tables one below the other."""
-    gaps = {c.name: int(frame[c.name].isna().sum()) for c in model.encoder_.columns if c.name in frame}
+    gaps = {c.name: int(gaps_of(model, frame, c.name).sum()) for c in model.encoder_.columns if c.name in frame}
     lacking = [column.name for column in model.encoder_.columns if column.name not in frame]
     if lacking:
         warnings.warn(f"The table lacks {', '.join(lacking)}; add a column as empty cells to have it filled.", stacklevel=2)
@@ -31,12 +32,18 @@ def impute(model: AnyOrder, frame: Frame, draws: int | None) -> tuple[Frame, Doc
     return stacked[["draw", *frame.columns]], {**about, "draws": draws}
 
 
+def gaps_of(model: AnyOrder, frame: Frame, name: str) -> Any:
+    """Which cells of a column are empty or stand for gaps."""
+    column = next((column for column in model.encoder_.columns if column.name == name), None)
+    return frame[name].isna() if column is None else model.encoder_.gaps(column, as_frame(frame)[name])
+
+
 def with_intervals(model: AnyOrder, frame: Frame, filled: Frame, level: float) -> Frame:
     """Behind every number column with gaps the two bounds of each gap."""
     lower, upper = model.intervals(frame, level)
     numbers = {c.name for c in model.encoder_.columns if isinstance(c, NumberColumn)}
     for name in frame.columns:
-        gaps = frame[name].isna()
+        gaps = gaps_of(model, frame, name)
         if name not in numbers or not gaps.any():
             continue
         for end, bounds in (("low", lower), ("high", upper)):

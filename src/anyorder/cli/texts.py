@@ -10,42 +10,57 @@ from typing import Any
 
 import numpy as np
 
-from .files import Frame, pandas, separator_of
+from .dialect import Dialect, Written
+from .files import Frame, is_delimited, pandas
 
-Written = Callable[[str], str]
+Style = Callable[[str], str]
 TIMES = {16: "minutes", 19: "seconds", 23: "milliseconds", 26: "microseconds"}  # how long a date with such a time is
 
 
-def as_written(filled: Frame, frame: Frame, source: Path, content: bytes, output: Path) -> Frame:
+def as_written(filled: Frame, frame: Frame, source: Path, content: bytes, output: Path, dialect: Dialect = Dialect()) -> Frame:
     """The filled table as it is to be written: from one text file to another, cells are texts and only gaps get new ones."""
-    if not (separator_of(source) and separator_of(output)):
+    if not (is_delimited(source) and is_delimited(output)):
         return filled
-    texts = read_texts(content, separator_of(source))
-    cells = {name: written_back(texts[name], frame[name], filled[name]) for name in texts}
+    written = dialect.of(content, source)
+    texts = read_texts(content, written)
+    cells = {name: written_back(texts[name], frame[name], filled[name], written.decimal) for name in texts}
     return pandas().DataFrame({name: cells.get(name, filled[name]) for name in filled})
 
 
-def read_texts(content: bytes, separator: str) -> Frame:
+def separator(source: Path, content: bytes, dialect: Dialect) -> str:
+    """What is between the cells of a .csv file, so that one is written like the other; a comma for other files."""
+    found = dialect.of(content, source).sep if is_delimited(source) else ","
+    return "," if found == "\t" else found
+
+
+def read_texts(content: bytes, written: Written) -> Frame:
     """Every cell with the characters it has, gaps included; the rows are those of `read_csv`."""
-    text = io.StringIO(content.decode("utf-8-sig"))
-    return pandas().read_csv(text, sep=separator, dtype=str, na_filter=False)
+    text = io.StringIO(written.decoded(content))
+    return pandas().read_csv(text, sep=written.sep, dtype=str, na_filter=False)
 
 
-def written_back(texts: Any, before: Any, after: Any) -> Any:
+def written_back(texts: Any, before: Any, after: Any, decimal: str = ".") -> Any:
     """The texts of one column, or of several draws of it one below the other, new ones where a gap was filled."""
     draws = len(after) // len(texts)
     cells = np.tile(texts.to_numpy(dtype=object), draws)
-    new = np.tile(before.isna().to_numpy(), draws) & after.notna().to_numpy()
+    there = np.tile(before.notna().to_numpy(), draws)
+    new = ~there & after.notna().to_numpy()
+    new[there] = (
+        np.tile(before.to_numpy(dtype=object), draws)[there] != after.to_numpy(dtype=object)[there]
+    )  # 999, say, for a gap
     if new.any():
         plain = after.astype(str).to_numpy(dtype=object)[new]
         own = pandas().api.types.is_string_dtype(after)  # text has no other way to be written
-        write = str if own else style_of(set(texts[before.notna().to_numpy()]))
+        write = str if own else style_of(set(texts[before.notna().to_numpy()]), decimal)
         cells[new] = [write(text) for text in plain]
     return cells
 
 
-def style_of(texts: Collection[str]) -> Written:
+def style_of(texts: Collection[str], decimal: str = ".") -> Style:
     """How booleans, numbers or dates are written in a column, if all are written alike."""
+    if decimal == ",":
+        plain = style_of({text.replace(".", "").replace(",", ".") for text in texts})
+        return lambda text: plain(text).replace(".", ",")
     for case in (str.upper, str.lower):
         if texts and all(text in (case("true"), case("false")) for text in texts):
             return case
