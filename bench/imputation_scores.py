@@ -1,5 +1,6 @@
 """How good filled cells are: numbers in training standard deviations, categories by their share of hits."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +22,11 @@ class Filled(NamedTuple):
     fit_seconds: float
     ms_per_row_and_draw: float
     peak_mb: float
+    left: int = 0  # cells that the method left empty and its script filled
 
 
 class Scores(NamedTuple):
-    """Of one table, mechanism, split and method; None where there is nothing to score or no way to do it."""
+    """Of one table, mechanism, seed and method; None where there is nothing to score or no way to do it."""
 
     rmse: float | None
     crps: float | None
@@ -32,6 +34,26 @@ class Scores(NamedTuple):
     covered_of: int  # cells that the coverage was counted on
     accuracy: float | None
     nats: float | None
+    fit_seconds: float
+    ms_per_row_and_draw: float
+    peak_mb: float
+    left: int  # cells that the method left empty and its script filled
+
+
+class HiddenColumn(NamedTuple):
+    """A column that has gaps, in the rows where it has none: what they hold, and what a method draws when it is hidden."""
+
+    truth: Cells  # (row)
+    draws: Cells  # (draw, row)
+    scale: float  # the training standard deviation of a number, 0 for a category
+    missing: float  # the share of all rows with a gap here
+
+
+class IScores(NamedTuple):
+    """Of one table, mechanism, seed and method: the energy I-score and what it is the mean of."""
+
+    iscore: float
+    by_column: dict[str, float]
     fit_seconds: float
     ms_per_row_and_draw: float
     peak_mb: float
@@ -53,6 +75,7 @@ def score(filled: Filled) -> Scores:
         fit_seconds=filled.fit_seconds,
         ms_per_row_and_draw=filled.ms_per_row_and_draw,
         peak_mb=filled.peak_mb,
+        left=filled.left,
     )
 
 
@@ -91,3 +114,37 @@ def accuracy(filled: Filled, category: Mask) -> float:
     codes = filled.draws[:, category].round().astype(np.int64)
     votes = (codes[:, :, None] == np.arange(codes.max() + 1)).sum(0)  # (cell, code)
     return float((votes.argmax(1) == filled.truth[category]).mean())
+
+
+def energy_iscore(columns: Sequence[HiddenColumn]) -> float:
+    """The energy I-score of imputations without truth; lower is better (the papers' score is this one with a minus).
+
+    Every column with gaps is hidden in rows where it is observed and that nobody learned from, all other cells staying as they
+    are. Its score is the mean of `column_energy` over these rows; columns are weighted by missing (1 - missing).
+
+    After Naef, Grzesiak and Scornet, "How to rank imputation methods?", from which it differs in this: there the method learns
+    anew for every column, from the rows in which it is missing as the method itself filled them, and knows only columns that are
+    complete wherever this one is observed. Here it learns once, from training rows with their gaps, and sees rows as they are.
+    Numbers are divided by their training standard deviation, and the spread of draws is estimated without bias.
+    """
+    weights = [column.missing * (1 - column.missing) for column in columns]
+    return float(np.average([column_energy(column) for column in columns], weights=weights))
+
+
+def column_energy(column: HiddenColumn) -> float:
+    """The mean over rows of E|X - y| - E|X - X'| / 2: the CRPS of a number; a category is a corner of the unit cube."""
+    if column.scale:
+        return float(crps(column.draws / column.scale, column.truth / column.scale).mean())
+    return float(category_energy(column.draws, column.truth).mean())
+
+
+def category_energy(draws: Cells, truth: Cells) -> Cells:
+    """The fair estimate from k draws: different categories are the root of 2 apart."""
+    k = len(draws)
+    wrong = (draws != truth).mean(0)
+    if k == 1:
+        return np.asarray(np.sqrt(2) * wrong)
+    codes = draws.round().astype(np.int64)
+    votes = (codes[:, :, None] == np.arange(codes.max() + 1)).sum(0)  # (row, code)
+    apart = (k * k - (votes**2).sum(1)) / (k * (k - 1))
+    return np.asarray(np.sqrt(2) * (wrong - apart / 2))

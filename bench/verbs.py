@@ -4,7 +4,8 @@
     python bench/verbs.py --against ../before --out bench/results/verbs.json
 
 Every version fits the same training rows and is asked the same; each verb is timed the second time it is used, and the first
-time beside it. Nats are those of 1000 rows that neither has seen.
+time beside it. Nats are those of 1000 rows that neither has seen. `wanted` is the ratio to version 0.1 that was the goal. Last,
+how the time of a fit grows with its effort.
 """
 
 import argparse
@@ -24,21 +25,28 @@ from rich.table import Table
 
 HERE = Path(__file__).parent
 ROWS = 1000
-UNITS = {"fit": "CPU s", "nats": "nats a row", "one row": "ms", "one range": "ms", "next_best": "ms"}  # all others: rows a CPU s
+EFFORTS, EFFORT_ROWS = (0.25, 0.5, 1.0), 10_000
+MS = dict.fromkeys(("one row", "one range", "conditional", "next_best"), "ms")
+UNITS = {"fit": "CPU s", "nats": "nats a row", **MS}  # all others: rows a CPU s
+WANTED = {"fit": 0.53, "sample": 9.6, "score_samples": 10.4, "anomalies": 10.2, "intervals": 4.6}
+WANTED |= {"one row": 1 / 3.9, "one range": 1 / 7, "next_best": 1 / 2.7}
 
 
 def main() -> None:
     args = arguments()
     if args.measure:
-        print(json.dumps(measure(args.rows)))
+        print(json.dumps(MEASURES[args.measure](args.rows)))
         return
     versions = {"now": HERE.parent, **({"before": args.against} if args.against else {})}
-    found = {name: of_version(folder, args.rows) for name, folder in versions.items()}
+    found = {name: of_version(folder, "verbs", args.rows) for name, folder in versions.items()}
     print_table(found)
+    efforts = of_version(HERE.parent, "efforts", args.rows)
+    print_efforts(efforts)
     if args.out:
-        from results import write_results
+        from results import commit, write_results
 
-        write_results(args.out, "verbs", {"against": str(args.against), "rows": args.rows}, found)
+        settings = {"against": commit(args.against) if args.against else None, "rows": args.rows, "wanted_ratios": WANTED}
+        write_results(args.out, "verbs", settings, {**found, "fit_cpu_seconds_by_effort": efforts}, args.against)
 
 
 def arguments() -> argparse.Namespace:
@@ -46,14 +54,14 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--against", type=Path, help="the root of another version's source")
     parser.add_argument("--rows", type=int, default=0, help="of Adult's training part; 0: all")
     parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    parser.add_argument("--measure", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--measure", choices=MEASURES, help=argparse.SUPPRESS)
     return parser.parse_args()
 
 
-def of_version(folder: Path, rows: int) -> dict[str, Any]:
+def of_version(folder: Path, what: str, rows: int) -> dict[str, Any]:
     """What a process of its own measures with the source in this folder."""
     environment = os.environ | {"PYTHONPATH": str(folder.resolve() / "src"), "OMP_NUM_THREADS": "1", "PYTHONWARNINGS": "ignore"}
-    command = [sys.executable, str(HERE / "verbs.py"), "--measure", "--rows", str(rows)]
+    command = [sys.executable, str(HERE / "verbs.py"), "--measure", what, "--rows", str(rows)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"{folder}: {done.stderr.strip().splitlines()[-1]}")
@@ -61,18 +69,23 @@ def of_version(folder: Path, rows: int) -> dict[str, Any]:
     return found
 
 
-def measure(rows: int) -> dict[str, Any]:
-    import torch
-
+def adult(rows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """So many training rows, 0 for all, and test rows."""
     sys.path.insert(0, str(HERE))
     from tables import data_folder
+
+    folder = data_folder() / "tabular"
+    train, test = (pd.read_csv(folder / f"adult_{part}.csv.gz") for part in ("train", "test"))
+    return train[: rows or None], test[:ROWS]
+
+
+def measure_verbs(rows: int) -> dict[str, Any]:
+    import torch
 
     from anyorder import AnyOrder, Between
 
     torch.set_num_threads(1)
-    folder = data_folder() / "tabular"
-    train, test = (pd.read_csv(folder / f"adult_{part}.csv.gz") for part in ("train", "test"))
-    train, test = train[: rows or None], test[:ROWS]
+    train, test = adult(rows)
     gaps = test.mask(np.random.default_rng(0).random(test.shape) < 0.2)
     start = time.process_time()
     model = AnyOrder().fit(train)
@@ -83,12 +96,33 @@ def measure(rows: int) -> dict[str, Any]:
         "anomalies": (ROWS, lambda: model.anomalies(test)),
         "intervals": (ROWS, lambda: model.intervals(gaps)),
         "transform": (ROWS, lambda: model.transform(gaps)),
+        "predict": (ROWS, lambda: model.predict(test, "income")),
         "impute, 5 draws": (ROWS, lambda: model.impute(gaps, draws=5)),
         "one row": (1, lambda: model.transform(gaps[3:4])),
         "one range": (1, lambda: model.conditional({"age": Between(30, 40), "education": "Masters"}, "income")),
+        "conditional": (1, lambda: model.conditional({"age": 40, "sex": "Female", "education": "Masters"}, "income")),
         "next_best": (1, lambda: model.next_best({"age": 40, "sex": "Female"}, "income")),
     }
     return {"fit": spent, "nats": -model.score(test), **{verb: cpu_seconds(*work) for verb, work in verbs.items()}}
+
+
+def measure_efforts(rows: int) -> dict[str, Any]:
+    """CPU seconds of a fit, by effort."""
+    import torch
+
+    from anyorder import AnyOrder
+
+    torch.set_num_threads(1)
+    train, _ = adult(min(rows or EFFORT_ROWS, EFFORT_ROWS))
+    found = {}
+    for effort in EFFORTS:
+        start = time.process_time()
+        AnyOrder(effort=effort).fit(train)
+        found[str(effort)] = time.process_time() - start
+    return found
+
+
+MEASURES: dict[str, Callable[[int], dict[str, Any]]] = {"verbs": measure_verbs, "efforts": measure_efforts}
 
 
 def cpu_seconds(rows: int, action: Callable[[], Any]) -> dict[str, float]:
@@ -103,7 +137,7 @@ def cpu_seconds(rows: int, action: Callable[[], Any]) -> dict[str, float]:
 
 def print_table(found: dict[str, dict[str, Any]]) -> None:
     table = Table(title="Adult, one thread")
-    for heading in ("", "unit", *(f"{name}{when}" for name in found for when in (", first time", ", then")), "ratio"):
+    for heading in ("", "unit", *(f"{name}{when}" for name in found for when in (", first time", ", then")), "ratio", "wanted"):
         table.add_column(heading, justify="left" if heading in ("", "unit") else "right")
     for verb in found["now"]:
         unit = UNITS.get(verb, "rows a CPU s")
@@ -116,7 +150,16 @@ def print_table(found: dict[str, dict[str, Any]]) -> None:
             cells += [f"{value:.4g}" for value in values]
             last.append(values[1])
         ratio = f"{last[0] / last[1]:.2f}" if len(last) > 1 else ""
-        table.add_row(verb, unit, *cells, ratio)
+        table.add_row(verb, unit, *cells, ratio, f"{WANTED[verb]:.2f}" if verb in WANTED else "")
+    Console(width=130).print(table)
+
+
+def print_efforts(found: dict[str, float]) -> None:
+    table = Table(title=f"Fits of up to {EFFORT_ROWS:,} rows")
+    for heading in ("effort", "CPU s", "of that of effort 1"):
+        table.add_column(heading, justify="right")
+    for effort, spent in found.items():
+        table.add_row(effort, f"{spent:.1f}", f"{spent / found['1.0']:.2f}")
     Console(width=130).print(table)
 
 

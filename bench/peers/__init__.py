@@ -4,7 +4,9 @@ Environments live in `$ANYORDER_PEERS` (default `~/.cache/anyorder-peers`). A pe
 anyorder but the files of `exchange`.
 """
 
+import contextlib
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -25,12 +27,15 @@ class Peer(NamedTuple):
 
 PEERS = {
     "anyorder": Peer("ours"),
+    "before": Peer("ours"),  # of another checkout
     "mean": Peer("sklearn_imputers"),
     "ridge": Peer("sklearn_imputers"),
     "extratrees": Peer("sklearn_imputers"),
     "knn": Peer("sklearn_imputers"),
     "utrees": Peer("utrees", "utrees"),
     "miceforest": Peer("miceforest", "miceforest"),
+    "mice": Peer("mice"),
+    "argn": Peer("argn", "argn"),
     "lace": Peer("lace", "lace"),
     "missforest": Peer("missforest", "missforest"),
     "missforest_plain": Peer("missforest", "missforest"),
@@ -39,10 +44,11 @@ PEERS = {
     "miwae": Peer("latent"),
 }
 
-# One pip command per entry.
+# One pip command per entry: what to install, or after the word "uninstall" what to take away again.
 PINS: dict[str, list[str]] = {
     "utrees": ["utrees==0.3.0 scikit-learn==1.6.1"],
     "miceforest": ["miceforest==6.0.5 lightgbm<4.7 pandas<3"],
+    "argn": ["torch==2.13.0", "mostlyai-engine==2.7.3", "uninstall torchvision torchaudio"],  # built for another torch
     "lace": ["pylace==0.10.1 pandas<3"],
     "missforest": ["MissForest==4.2.3 scikit-learn<1.8 pandas<3 tqdm lightgbm<4.7"],
     "hyperimpute": [
@@ -57,22 +63,35 @@ def cache() -> Path:
     return Path(os.environ.get("ANYORDER_PEERS", Path.home() / ".cache" / "anyorder-peers")).expanduser()
 
 
-def ask(name: str, task: Task, timeout: float) -> list[Answer | str]:
-    """A peer's answer to each test, or why there is none, from a process of its own with one thread."""
+def ask(name: str, task: Task, timeout: float, checkout: Path | None = None) -> list[Answer | str]:
+    """A peer's answer to each test, or why there is none, from a process of its own with one thread.
+
+    `checkout` is the root of the anyorder to run, for the peers that are anyorder.
+    """
     peer = PEERS[name]
+    sources = {"PYTHONPATH": str(checkout.resolve() / "src")} if checkout else {}
     python = interpreter(peer.environment)
     with tempfile.TemporaryDirectory() as folder:
         source = Path(folder, "in.npz")
         save_task(task, source)
         command = [str(python), "-m", f"peers.{peer.script}", name, str(source), folder]
-        why = ""
-        try:
-            done = subprocess.run(
-                command, cwd=BENCH, env=os.environ | ONE_THREAD, capture_output=True, text=True, timeout=timeout
-            )
-            why = last_words(done.stderr) or f"ended with code {done.returncode}"
-        except subprocess.TimeoutExpired:
-            why = f"timeout after {timeout:.0f} s"
+        environment = os.environ | ONE_THREAD | sources
+        with subprocess.Popen(
+            command,
+            cwd=BENCH,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        ) as process:
+            try:
+                why = last_words(process.communicate(timeout=timeout)[1]) or f"ended with code {process.returncode}"
+            except subprocess.TimeoutExpired:
+                why = f"timeout after {timeout:.0f} s"
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)  # with all that it started itself
         answers = [Path(folder, f"{number}.npz") for number in range(len(task.tests))]
         return [load_answer(path) if path.exists() else why for path in answers]
 
@@ -92,7 +111,9 @@ def interpreter(environment: str) -> Path:
         print(f"setting up the environment of {environment} (once) ...", file=sys.stderr, flush=True)
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(folder)], check=True)
         for pin in pins:
-            subprocess.run([str(python), "-m", "pip", "install", "--quiet", *pin.split()], check=True)
+            words = pin.split()
+            what = ["uninstall", "--yes", *words[1:]] if words[0] == "uninstall" else ["install", *words]
+            subprocess.run([str(python), "-m", "pip", "--quiet", *what], check=True)
         stamp.write_text("\n".join(pins) + "\n")
     return python
 

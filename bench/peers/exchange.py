@@ -32,15 +32,26 @@ class Task(NamedTuple):
         return [i for i, levels in enumerate(self.levels) if not levels]
 
 
+def peak_mb() -> float:
+    """The peak resident memory of this process, from Linux's own count: `getrusage` would count the parent's memory too."""
+    status = Path("/proc/self/status")
+    if not status.exists():
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 2**10
+
+
 class Fitted(NamedTuple):
     """A fitted peer: `impute(test)` gives completed copies of the test rows (draw, row, column), one if it is deterministic.
 
     `more(test)` is for those who know more than draws, each entry optional: `mean` (row, column), the best guess;
-    `pit` (row, column), the randomised cdf of the truth given the known cells of its row; `nats` (row), -log p(hidden | known).
+    `pit` (row, column), the randomised cdf of the truth given the known cells of its row; `nats` (row), -log p(hidden | known);
+    `left` (one number), how many cells it left empty, filled from the training rows. `peak()` is the memory it took, in MB.
     """
 
     impute: Callable[[Cells], Cells]
     more: Callable[[Cells], dict[str, Cells]] = lambda test: {}
+    peak: Callable[[], float] = peak_mb
 
 
 class Answer(NamedTuple):
@@ -76,15 +87,6 @@ def load_answer(path: Path) -> Answer:
         return Answer(file["draws"], fit_seconds, impute_seconds, peak, more)
 
 
-def peak_mb() -> float:
-    """The peak resident memory of this process, from Linux's own count: `getrusage` would count the parent's memory too."""
-    status = Path("/proc/self/status")
-    if not status.exists():
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) / 2**10
-
-
 def serve(fits: Mapping[str, Callable[[Task], Fitted]]) -> None:
     """The main of every peer's script: NAME IN.npz FOLDER; the answer to the first test is FOLDER/0.npz."""
     name, source, folder = sys.argv[1:]
@@ -96,7 +98,7 @@ def serve(fits: Mapping[str, Callable[[Task], Fitted]]) -> None:
         start = time.perf_counter()
         draws = fitted.impute(test.copy())
         impute_seconds = time.perf_counter() - start
-        peak = peak_mb()
+        peak = fitted.peak()
         check(test, draws)
         save_answer(Answer(draws, fit_seconds, impute_seconds, peak, fitted.more(test)), Path(folder, f"{number}.npz"))
 

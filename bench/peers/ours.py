@@ -13,7 +13,8 @@ from .exchange import Cells, Fitted, Task, serve
 
 def fit(task: Task) -> Fitted:
     torch.set_num_threads(1)
-    model = AnyOrder(random_state=task.seed).fit(frame(task.train, task))
+    kinds = {f"x{i}": "category" if levels else "number" for i, levels in enumerate(task.levels)}
+    model = AnyOrder(random_state=task.seed, kinds=kinds).fit(frame(task.train, task))
 
     def impute(test: Cells) -> Cells:
         return np.stack([cells(filled, task) for filled in model.impute(frame(test, task), draws=task.draws)])
@@ -83,4 +84,4 @@ def code_of(level: str) -> float:
 
 
 if __name__ == "__main__":
-    serve({"anyorder": fit})
+    serve({"anyorder": fit, "before": fit})
