@@ -1,16 +1,33 @@
 # Everything from a fresh clone: `make demo`, `make test`. Needs python3 >= 3.11 with venv, and a package registry.
 PYTHON ?= python3
 BIN := .venv/bin
-export PYTHONWARNINGS ?= default
+LOWEST := .venv-lowest/bin
+PIP := -m pip install --quiet --quiet --disable-pip-version-check
+TESTED := PYTHONWARNINGS=default
+# What rests on no library but torch is not run again with the lowest versions.
+NOT_CORE := inference heads subsets rivals networks coding training test_counts.py test_blend.py test_memory.py test_house.py test_measuring.py \
+	test_images.py test_boosting.py test_scikit_learn.py test_strange_tables.py test_readme.py test_imputation_scores.py data/test_datasets.py \
+	codecs/test_settings.py codecs/test_pyramid.py codecs/test_tables.py cli/test_drawing.py
+CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test test-all lint bench clean
 
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
 	@$(BIN)/python examples/06_pictures.py
 
 test: lint
-	@$(BIN)/python -m pytest -n 2 --dist worksteal
+	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal
+
+# The core of the tests with the newest and the lowest versions of all that is needed, and archives of each read by the other.
+test-all: .venv/installed .venv-lowest/installed
+	@echo "with the versions of constraints.txt:"
+	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal $(CORE)
+	@echo "with those of constraints-lowest.txt:"
+	@$(TESTED) $(LOWEST)/python -m pytest -n 2 --dist worksteal $(CORE)
+	@rm -rf out/across && mkdir -p out/across/newest out/across/lowest
+	@$(BIN)/python tests/across.py make out/across/newest && $(LOWEST)/python tests/across.py read out/across/newest
+	@$(LOWEST)/python tests/across.py make out/across/lowest && $(BIN)/python tests/across.py read out/across/lowest
 
 lint: .venv/installed
 	@$(BIN)/ruff check .
@@ -28,10 +45,17 @@ bench: .venv/installed
 	@$(PYTHON) -c 'import venv, ensurepip' 2>/dev/null \
 		|| { echo "anyorder needs Python's venv module; install it (on Debian: apt-get install python3-venv)."; exit 1; }
 	@echo "setting up .venv (once; a few minutes, mostly PyTorch) ..."
-	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev]" \
+	@test -x $(BIN)/python || PYTHONWARNINGS=ignore $(PYTHON) -m venv .venv
+	@PYTHONWARNINGS=ignore $(BIN)/python $(PIP) -c constraints.txt -e ".[dev]" \
 		|| { echo "the installation failed: see pip's message above; the package registry must be reachable."; exit 1; }
 	@touch $@
 
+.venv-lowest/installed: pyproject.toml constraints-lowest.txt
+	@echo "setting up .venv-lowest (once; a few minutes, mostly PyTorch) ..."
+	@test -x $(LOWEST)/python || PYTHONWARNINGS=ignore $(PYTHON) -m venv .venv-lowest
+	@PYTHONWARNINGS=ignore $(LOWEST)/python $(PIP) -c constraints-lowest.txt -e ".[test]" \
+		|| { echo "the installation failed: see pip's message above. The lowest versions are those for Python 3.11: make PYTHON=python3.11 ..."; exit 1; }
+	@touch $@
+
 clean:
-	rm -rf .venv out .pytest_cache .mypy_cache .ruff_cache
+	rm -rf .venv .venv-lowest out .pytest_cache .mypy_cache .ruff_cache
