@@ -12,15 +12,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Generator, Tensor
 
-from anyorder import AnyOrder, Question, log_prob, seeded
-from anyorder.data import TableEncoder
-from anyorder.inference import TargetBins, information
-from anyorder.model import Model
-from anyorder.rivals import MIWAE, VAE, LatentModel, fit_rival
-from anyorder.rivals import log_prob as latent_log_prob
-from anyorder.rivals.answers import weighted
+from anyorder.baselines import MIWAE, VAE, LatentModel, fit_baseline
+from anyorder.baselines import log_prob as latent_log_prob
+from anyorder.baselines.latent_answers import weighted
+from anyorder.estimator import AnyOrder
+from anyorder.inference import TargetBins, information, log_prob, seeded
+from anyorder.modalities.tables.encoder import TableEncoder
+from anyorder.modalities.tables.table_model import table_heads
+from anyorder.models.any_order import Model
 from anyorder.schema import levels_of
-from anyorder.tables import table_heads
+from anyorder.subsets import Question
 
 DRAWS = 100  # of z, for a reward; and for a guess
 BINS = 5
@@ -66,7 +67,7 @@ class Problem:
         if kind.__name__ not in self.__dict__:
             x, present = self.encoder.encode(self.train)
             model = kind.build(self.encoder.schema, table_heads(self.encoder.schema), seed=self.seed)
-            fit_rival(model, x, present)
+            fit_baseline(model, x, present)
             self.__dict__[kind.__name__] = model
         found: LatentModel = self.__dict__[kind.__name__]
         return found
@@ -267,13 +268,13 @@ class LatentChooser:
     @torch.no_grad()
     def guess(self, x: Tensor, given: Tensor) -> Tensor:
         found = weighted(self.model, x.nan_to_num(), Question(given, torch.zeros_like(given)), seeded(0), DRAWS)
-        laws = self.model.decode(found.z.flatten(0, 1))
+        distributions = self.model.decode(found.z.flatten(0, 1))
         weight = found.log_weight.exp()
         if not self.problem.categories:
-            return (weight.unsqueeze(-1) * laws.mean().unflatten(0, weight.shape)).sum(0)
+            return (weight.unsqueeze(-1) * distributions.mean().unflatten(0, weight.shape)).sum(0)
         out = torch.zeros(x.shape)
         for i in self.problem.targets:
-            pmf = laws.law(i).pmf().unflatten(0, weight.shape)  # type: ignore[attr-defined]
+            pmf = distributions.distribution(i).pmf().unflatten(0, weight.shape)  # type: ignore[attr-defined]
             out[:, i] = (weight.unsqueeze(-1) * pmf).sum(0).argmax(-1).float()
         return out
 

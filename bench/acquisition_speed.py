@@ -6,10 +6,10 @@ import torch
 from acquisition_methods import LatentChooser, Problem
 from timing import take_turns
 
-from anyorder import AnyOrder, seeded
-from anyorder.inference import Policy, TargetBins, choose, one_by_one
-from anyorder.rivals import MIWAE
-from anyorder.tables import table_heads
+from anyorder.baselines import MIWAE
+from anyorder.estimator import AnyOrder
+from anyorder.inference import Policy, TargetBins, choose, one_by_one, seeded
+from anyorder.modalities.tables.table_model import table_heads
 
 COLUMNS, TRAIN, RECORDS = 21, 1000, 1000
 

@@ -22,13 +22,16 @@ from budget import steps_in
 from digit_classifier import digit_classifier
 from torch import Tensor
 
-from anyorder import AnyOrderModel, Question, fit, fixed_orders, log_prob, rivals, sample, seeded
-from anyorder.data import ImageEncoder, datasets
-from anyorder.data.image import grid, write_image
-from anyorder.images import build_image_model, image_recipe
+from anyorder import baselines
+from anyorder.baselines import DDPM, MIWAE, VAE, BaselineRecipe, LatentModel, build_convolutional, fit_baseline
+from anyorder.inference import fixed_orders, log_prob, sample, seeded
+from anyorder.io import datasets
+from anyorder.modalities.images.image_model import build_image_model, image_recipe
+from anyorder.modalities.images.pixels import ImageEncoder, image_grid, write_image
+from anyorder.models.any_order import AnyOrderModel
 from anyorder.networks import SIZES
-from anyorder.rivals import DDPM, MIWAE, VAE, LatentModel, RivalRecipe, build_convolutional, fit_rival
-from anyorder.subsets import Quadratic
+from anyorder.subsets import Quadratic, Question
+from anyorder.training import fit
 
 ENCODER = ImageEncoder(28, 28, 1, 2)
 SHARES = (0.05, 0.25, 0.5, 0.75, 0.9)
@@ -81,7 +84,9 @@ def main() -> None:
             print(f"| {share:.0%} | {name} | {errors[0]} | {errors[1]} | {nats} | {same:.0%} | {seconds:.3f} |", flush=True)
         if args.picture and share in PICTURED:
             rows = torch.cat([part[:12] for part in shown]).view(-1, 28, 28)
-            write_image(args.picture / f"completion_{share:.0%}.png".replace("%", ""), grid((rows * 255).byte().numpy(), 12), 2)
+            write_image(
+                args.picture / f"completion_{share:.0%}.png".replace("%", ""), image_grid((rows * 255).byte().numpy(), 12), 2
+            )
 
 
 def arguments() -> argparse.Namespace:
@@ -113,7 +118,7 @@ def ours(x: Tensor, minutes: float, seed: int) -> Method:
             return torch.where(question.target, model(x, question.given).mean(), x)
 
     def draw(x: Tensor, question: Question) -> Tensor:
-        return sample(model, x, question, seeded(seed), blocks=Quadratic(20))
+        return sample(model, x, question, seeded(seed), schedule=Quadratic(20))
 
     def nats(x: Tensor, question: Question) -> Tensor:
         return log_prob(model, x, question, order=fixed_orders(x.shape[1], 1)[0])
@@ -125,14 +130,14 @@ def latent(kind: type[LatentModel]) -> Callable[[Tensor, float, int], Method]:
     def make(x: Tensor, minutes: float, seed: int) -> Method:
         def run(steps: int) -> LatentModel:
             model = build_convolutional(kind, ENCODER.schema, ENCODER.pixels, seed=seed)
-            fit_rival(model, x, recipe=RivalRecipe(steps, learning_rate=1e-3, average=0.999, check_every=steps, seed=seed))
+            fit_baseline(model, x, recipe=BaselineRecipe(steps, learning_rate=1e-3, average=0.999, check_every=steps, seed=seed))
             return model
 
         model = run(steps_in(minutes, run))
         return Method(
-            lambda x, question: rivals.mean(model, x, question, seeded(seed), DRAWS),
-            lambda x, question: rivals.sample(model, x, question, seeded(seed), DRAWS),
-            lambda x, question: rivals.log_prob(model, x, question, seeded(seed), DRAWS),
+            lambda x, question: baselines.mean(model, x, question, seeded(seed), DRAWS),
+            lambda x, question: baselines.sample(model, x, question, seeded(seed), DRAWS),
+            lambda x, question: baselines.log_prob(model, x, question, seeded(seed), DRAWS),
         )
 
     return make
@@ -141,8 +146,8 @@ def latent(kind: type[LatentModel]) -> Callable[[Tensor, float, int], Method]:
 def repaint(x: Tensor, minutes: float, seed: int) -> Method:
     def run(steps: int) -> DDPM:
         model = DDPM.build(ENCODER.schema, ENCODER.pixels, SIZES["small"], steps=100, seed=seed)
-        recipe = RivalRecipe(steps, batch_size=16, learning_rate=1e-3, average=0.999, check_every=steps, seed=seed)
-        fit_rival(model, x, recipe=recipe)
+        recipe = BaselineRecipe(steps, batch_size=16, learning_rate=1e-3, average=0.999, check_every=steps, seed=seed)
+        fit_baseline(model, x, recipe=recipe)
         return model
 
     model = run(steps_in(minutes, run))

@@ -25,10 +25,11 @@ import zstandard
 from numpy.typing import NDArray
 from PIL import Image
 
-from anyorder import AnyOrder
-from anyorder.codecs import ArraySource, Codec, Keeper, OpenArchive, compress, decompress_array, load_codec, to_bytes
+from anyorder.archives import ArchiveModel, Codec, OpenArchive, compress, load_codec, to_bytes
 from anyorder.coding import Archive
-from anyorder.data import datasets
+from anyorder.estimator import AnyOrder
+from anyorder.io import datasets
+from anyorder.modalities.images.image_archives import ArraySource, decompress_array
 
 Pixels = NDArray[Any]
 SETS = {
@@ -148,7 +149,7 @@ def measure(name: str, method: str, images: Pixels, coder: Coder, model: int = 0
 
 
 def ours(codec: Codec) -> tuple[Coder, int]:
-    keeper = Keeper(codec)
+    keeper = ArchiveModel(codec)
 
     def encode(images: Pixels, per_block: int = 256) -> bytes:
         file = io.BytesIO()

@@ -15,16 +15,16 @@ import numpy as np
 import torch
 from imputation import continuous, hidden_cells, task_of
 from peers.exchange import Cells, Task
-from peers.ours import frame, place_in_law
+from peers.ours import frame, place_in_distribution
 from tables import SOURCES, Mask, gaps
 
-from anyorder import AnyOrder
+from anyorder.estimator import AnyOrder
 
 TAIL = 0.05
 
 
 class Counted(NamedTuple):
-    """Of one split: how many truths are where in their laws."""
+    """Of one split: how many truths are where in their distributions."""
 
     cells: int
     below: int  # the 90 % interval
@@ -70,7 +70,7 @@ def pit_of(model: AnyOrder, task: Task, hidden: Mask) -> Cells:
     """Of the hidden cells of continuous columns."""
     test = np.where(hidden, np.nan, task.truth)
     asked = hidden_cells(task, test) & continuous(task)
-    return place_in_law(model, test, task)[asked]
+    return place_in_distribution(model, test, task)[asked]
 
 
 def columns(counted: list[Counted]) -> list[str]:

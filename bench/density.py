@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 from peers import cache
 from tables import as_numbers, data_folder, load_split
 
-from anyorder import seeded
-from anyorder.data import TableEncoder
-from anyorder.data.columns import NumberColumn
-from anyorder.subsets import AnySize, Everything, GivenAnySize, Questions
+from anyorder.inference import seeded
+from anyorder.modalities.tables.columns import NumberColumn
+from anyorder.modalities.tables.encoder import TableEncoder
+from anyorder.subsets import AnySize, Everything, GivenAnySize, QuestionDistribution
 
-QUESTIONS: dict[str, Questions] = {"joint": Everything(), "marginal": AnySize(), "conditional": GivenAnySize()}
+QUESTIONS: dict[str, QuestionDistribution] = {"joint": Everything(), "marginal": AnySize(), "conditional": GivenAnySize()}
 TABLES = ("energy", "yacht", "concrete", "wine", "nltcs", "adult")
 TRAIN_ROWS, TEST_ROWS = 4000, 500  # of the larger tables, drawn anew for every seed
 Levels = NDArray[np.int64]

@@ -9,7 +9,7 @@ from peers import cache
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from anyorder.data import datasets
+from anyorder.io import datasets
 
 STEPS, BATCH = 2000, 64
 

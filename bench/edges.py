@@ -15,7 +15,7 @@ from rich.table import Table
 from timing import take_turns
 from torch import Generator, Tensor
 
-from anyorder.training import EdgeSampler, mac, mac_all_edges, mac_exact, reweighted
+from anyorder.training import Objective, mac, mac_all_edges, mac_exact, reweighted
 
 POOL = 100
 
@@ -44,14 +44,14 @@ def main() -> None:
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
     table = Table(title=f"microseconds per training mask, {args.threads} thread(s), median of {args.rounds}")
-    for heading in ("D", "batch", "law", "appendix B", "ours", "ratio"):
+    for heading in ("D", "batch", "objective", "appendix B", "ours", "ratio"):
         table.add_column(heading, justify="right")
     for variables, batch in ((12, 512), (12, 4096), (250, 1024), (3072, 512)):
         present = torch.ones(batch, variables, dtype=torch.bool)
         rng = Generator().manual_seed(0)
 
-        def ours(law: EdgeSampler, present: Tensor = present, rng: Generator = rng) -> object:
-            return law.sample(present, rng)
+        def ours(objective: Objective, present: Tensor = present, rng: Generator = rng) -> object:
+            return objective.sample(present, rng)
 
         def masks(batch: int = batch, variables: int = variables) -> object:
             return appendix_masks(batch, variables)
@@ -59,8 +59,8 @@ def main() -> None:
         def resampled(batch: int = batch, variables: int = variables) -> object:
             return appendix_reweighted(batch, variables)
 
-        for name, law in (("mac", mac()), ("mac, exact", mac_exact()), ("mac, all edges", mac_all_edges())):
-            theirs, own = take_turns(masks, lambda law=law: ours(law), rounds=args.rounds)  # type: ignore[misc]
+        for name, objective in (("mac", mac()), ("mac, exact", mac_exact()), ("mac, all edges", mac_all_edges())):
+            theirs, own = take_turns(masks, lambda objective=objective: ours(objective), rounds=args.rounds)  # type: ignore[misc]
             add(table, variables, name, theirs, own, batch)
         theirs, own = take_turns(resampled, lambda: ours(reweighted(mac())), rounds=min(args.rounds, 3))
         add(table, variables, "mac, reweighted", theirs, own, batch)

@@ -39,8 +39,9 @@ from sampling_peers import PEERS, drawn_rows
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tables import data_folder
 
-from anyorder import AnyOrder, Between, OneOf
-from anyorder.trained import members_of, parts_of
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.ranges import Between, OneOf
+from anyorder.models.trained import members_of, parts_of
 
 LEAST_MATCHES = 50  # judging rows that a question needs
 BINS = 5  # of a number that is asked for
@@ -364,14 +365,14 @@ def of_model(model: AnyOrder, parts: Parts, columns: Columns, rows: pd.DataFrame
     known = torch.zeros_like(present)
     known[:, places] = present[:, places]
     place = model.schema_.index(columns.target)
-    law = model.model_(torch.where(present, x, 0.0), known).law(place)
+    distribution = model.model_(torch.where(present, x, 0.0), known).distribution(place)
     column = model.encoder_.columns[place]
     if columns.target not in parts.edges:
         levels = sorted(parts.learn[columns.target].dropna().unique())
         order = [column.levels.index(level) for level in levels]  # type: ignore[attr-defined]
-        return law.pmf().double().numpy()[:, order]
+        return distribution.pmf().double().numpy()[:, order]
     edges = torch.tensor([column.place(float(e), np.floor) for e in parts.edges[columns.target]], dtype=torch.float32)  # type: ignore[attr-defined]
-    cdf = law.cdfs(edges.expand(len(x), -1)).double().numpy()
+    cdf = distribution.cdfs(edges.expand(len(x), -1)).double().numpy()
     return np.diff(np.concatenate([np.zeros((len(x), 1)), cdf, np.ones((len(x), 1))], axis=1), axis=1).clip(1e-9)
 
 

@@ -26,28 +26,14 @@ import pandas as pd
 import torch
 from PIL import Image
 
-from anyorder.codecs import (
-    ArraySource,
-    Codec,
-    FolderSource,
-    FrameSource,
-    ImageCodec,
-    Keeper,
-    Lost,
-    OpenArchive,
-    Source,
-    Stage,
-    compress,
-    decompress_array,
-    decompress_folder,
-    decompress_table,
-    fit_table_codec,
-)
-from anyorder.codecs.images.learning import frozen, untrained
-from anyorder.codecs.images.pyramid import plans
+from anyorder.archives import ArchiveModel, Codec, Lost, OpenArchive, Source, compress
 from anyorder.coding import Archive, ArchiveWriter
-from anyorder.data import ImageEncoder
 from anyorder.errors import AnyOrderError
+from anyorder.modalities.images.image_archives import ArraySource, FolderSource, decompress_array, decompress_folder
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans, untrained_stage
+from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
+from anyorder.modalities.tables.codec.table_codec import fit_table_codec
 
 VALUES: list[Any] = [None, -1, 0, 1, 2**31, 2**63, 10**30, 1.5, "", "x", "../x", [], {}, [10**9] * 3, True, "<f8", "|O", "folder"]
 
@@ -154,12 +140,15 @@ def images() -> Subject:
         return len(back) + len(lost) >= len(pixels) and bool((back[kept] == pixels[kept]).all())
 
     return Subject(
-        [archived(Keeper(codec, inside=inside), ArraySource(pixels)) for inside in (False, True)], codec, decompress_array, right
+        [archived(ArchiveModel(codec, inside=inside), ArraySource(pixels)) for inside in (False, True)],
+        codec,
+        decompress_array,
+        right,
     )
 
 
 def untrained_codec(encoder: ImageEncoder) -> ImageCodec:
-    return ImageCodec(encoder, tuple(Stage(plan, frozen(untrained(encoder, plan, 0))) for plan in plans(encoder)))
+    return ImageCodec(encoder, tuple(Stage(plan, frozen_stage(untrained_stage(encoder, plan, 0))) for plan in plans(encoder)))
 
 
 def folders() -> Subject:
@@ -173,7 +162,7 @@ def folders() -> Subject:
             Image.fromarray(rng.integers(0, 256, size, dtype=np.uint8)).save(Path(home, "more" if k % 3 else "", f"{k}.png"))
         Path(home, "notes.txt").write_text("as they are")
         source, files = FolderSource(Path(home)), contents(Path(home))
-        wholes = [archived(Keeper(codec, inside=inside), source) for inside in (False, True)]
+        wholes = [archived(ArchiveModel(codec, inside=inside), source) for inside in (False, True)]
 
     def decode(archive: OpenArchive) -> tuple[Any, list[Lost]]:
         with tempfile.TemporaryDirectory() as home:
@@ -215,13 +204,15 @@ def tables() -> Subject:
     def right(back: Any, lost: set[int]) -> bool:
         return bool(back.equals(frame.drop(index=sorted(lost))))
 
-    return Subject([archived(Keeper(codec, inside=inside), source) for inside in (False, True)], codec, decompress_table, right)
+    return Subject(
+        [archived(ArchiveModel(codec, inside=inside), source) for inside in (False, True)], codec, decompress_table, right
+    )
 
 
 SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables}
 
 
-def archived(keeper: Keeper, source: Source) -> bytes:
+def archived(keeper: ArchiveModel, source: Source) -> bytes:
     file = io.BytesIO()
     compress(keeper, source, file, per_block=7)
     return file.getvalue()

@@ -155,7 +155,9 @@ def plain(values: list[float]) -> str:
 
 
 def expected_coverage(draws: int) -> float:
-    """Of the interpolated 5 % and 95 % quantiles of k uniform draws, if the truth is one more; near that for other laws."""
+    """Of the interpolated 5 % and 95 % quantiles of k uniform draws, if the truth is one more; near that for other
+    distributions.
+    """
     return 0.9 * (draws - 1) / (draws + 1)
 
 

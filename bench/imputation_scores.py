@@ -80,7 +80,8 @@ def score(filled: Filled) -> Scores:
 
 
 def crps(draws: Cells, truth: Cells) -> Cells:
-    """The fair estimate from k draws: unbiased for the law they come from, whatever k; one draw is a point, its score the error.
+    """The fair estimate from k draws: unbiased for the distribution they come from, whatever k; one draw is a point,
+    its score the error.
 
     E|X - y| - E|X - X'| / 2, the second mean over pairs of different draws. With sorted draws x_1 <= ... <= x_k,
     the sum of |x_i - x_j| over all i < j is the sum of (2i - k - 1) x_i.
@@ -94,7 +95,9 @@ def crps(draws: Cells, truth: Cells) -> Cells:
 
 
 def coverage(filled: Filled, number: Mask, level: float = 0.9) -> float | None:
-    """How many truths lie in the middle `level` of their law: exactly from the pit, else from the quantiles of the draws."""
+    """How many truths lie in the middle `level` of their distribution: exactly from the pit, else from the quantiles
+    of the draws.
+    """
     tail = (1 - level) / 2
     if filled.pit is not None:
         told = filled.pit[np.isfinite(filled.pit)]

@@ -16,12 +16,12 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from anyorder.codecs.images.learning import stage_recipe, untrained, widths_of
-from anyorder.codecs.images.pyramid import Plan, plans
-from anyorder.data import ImageEncoder, datasets
 from anyorder.inference import log_prob
-from anyorder.model import AnyOrderModel
-from anyorder.networks import UNet, integer, whole
+from anyorder.io import datasets
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.modalities.images.pyramid_codec import StagePlan, plans, stage_recipe, untrained_stage, widths_of
+from anyorder.models.any_order import AnyOrderModel
+from anyorder.networks import UNet, integer
 from anyorder.schema import Values
 from anyorder.subsets import CanonicalOrder, Planned, Question
 from anyorder.training import fit
@@ -39,29 +39,29 @@ def main() -> None:
     train, test, plan = encoder.encode(images.train), encoder.encode(images.test[:IMAGES]), plans(encoder)[-1]
     print(f"{args.steps} steps; bits a pixel of {IMAGES} test images, the finest lattice of Fashion-MNIST")
     for seed in args.seeds:
-        ours = trained(untrained(encoder, plan, seed), plan, train, test, args.steps, seed)
+        ours = trained(untrained_stage(encoder, plan, seed), plan, train, test, args.steps, seed)
         with unrounded():
-            smooth = trained(untrained(encoder, plan, seed), plan, train, test, args.steps, seed)
+            smooth = trained(untrained_stage(encoder, plan, seed), plan, train, test, args.steps, seed)
         usual = trained(usual_unet(encoder, plan, seed), plan, train, test, args.steps, seed)
         print(f"seed {seed}: whole numbers {ours:.4f}, without rounding {smooth:.4f}, with norms {usual:.4f} bits a pixel")
         print(f"whole numbers cost {100 * (ours / smooth - 1):+.2f} %, {100 * (ours / usual - 1):+.2f} %", flush=True)
 
 
-def trained(model: AnyOrderModel, plan: Plan, train: Values, test: Values, steps: int, seed: int) -> float:
+def trained(model: AnyOrderModel, plan: StagePlan, train: Values, test: Values, steps: int, seed: int) -> float:
     start = time.perf_counter()
     fitted = fit(model, train, torch.ones_like(train, dtype=torch.bool), stage_recipe(plan, len(train), steps, seed))
     known = plan.known.expand(len(test), -1)
     question = Question(known, ~known)
-    nats = log_prob(fitted.model.eval(), test, question, order=CanonicalOrder(plan.order), blocks=Planned(plan.places))
+    nats = log_prob(fitted.model.eval(), test, question, order=CanonicalOrder(plan.order), schedule=Planned(plan.places))
     weights = sum(p.numel() for p in model.parameters())
     bits = -float(nats.mean()) / int((~plan.known).sum()) / math.log(2)
     print(f"  {type(model.network).__name__}, {weights} weights: {time.perf_counter() - start:.0f} s", flush=True)
     return bits
 
 
-def usual_unet(encoder: ImageEncoder, plan: Plan, seed: int) -> AnyOrderModel:
+def usual_unet(encoder: ImageEncoder, plan: StagePlan, seed: int) -> AnyOrderModel:
     """In floating point, with norms and smooth activations."""
-    like = untrained(encoder, plan, seed)
+    like = untrained_stage(encoder, plan, seed)
     torch.manual_seed(seed)
     network = UNet(like.schema, like.heads[0].width * len(like.schema), plan.shape, widths_of(plan), 1)
     return AnyOrderModel(like.schema, like.heads, network)
@@ -72,9 +72,9 @@ def unrounded() -> Iterator[None]:
     """The network of whole numbers without its roundings: activations are still cut."""
 
     def cut(x: Tensor) -> Tensor:
-        return x.clamp(0, whole.TOP)
+        return x.clamp(0, integer.TOP)
 
-    with patch.multiple(whole, rounded=lambda x: x, activated=cut), patch.object(integer, "activated", cut):
+    with patch.multiple(integer, rounded=lambda x: x, activated=cut), patch.object(integer, "activated", cut):
         yield
 
 

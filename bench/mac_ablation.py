@@ -1,10 +1,11 @@
-"""Which training law helps where: ARDM's, MAC's and both, on marginals, conditionals and the joint; the network alone, no memory.
+"""Which training objective helps where: ARDM's, MAC's and both, on marginals, conditionals and the joint; the network
+alone, no memory.
 
     python bench/mac_ablation.py [--tables yacht concrete nltcs] [--seeds 3] [--steps 1500]
 
-Every law trains the same network from the same start for the same number of steps on the same rows, and keeps the averaged
+Every objective trains the same network from the same start for the same number of steps on the same rows, and keeps the averaged
 weights of least held-out nats of its own questions. Nats per asked cell (probability mass) of test rows; a seed is a split of
-the rows, a start and a draw of questions, shared by all laws. Differences are paired by seed.
+the rows, a start and a draw of questions, shared by all objectives. Differences are paired by seed.
 """
 
 import argparse
@@ -19,20 +20,21 @@ import torch
 from density import existing
 from tables import load_split
 
-from anyorder import AnyOrderModel, Question, Recipe, Schema, build_model, fit, fixed_orders, mixture_log_prob, seeded
-from anyorder.data import TableEncoder
-from anyorder.schema import Values
-from anyorder.subsets import AnySize, CanonicalOrder, Everything, GivenAnySize, Questions
-from anyorder.tables import table_heads
-from anyorder.training import EdgeSampler, ardm, mac, mac_all_edges, mixture, reweighted
+from anyorder.inference import fixed_orders, mixture_log_prob, seeded
+from anyorder.modalities.tables.encoder import TableEncoder
+from anyorder.modalities.tables.table_model import table_heads
+from anyorder.models.any_order import AnyOrderModel, build_model
+from anyorder.schema import Schema, Values
+from anyorder.subsets import AnySize, CanonicalOrder, Everything, GivenAnySize, Question, QuestionDistribution
+from anyorder.training import Objective, Recipe, ardm, fit, mac, mac_all_edges, mixture, reweighted
 
-LAWS: dict[str, EdgeSampler] = {
+LAWS: dict[str, Objective] = {
     "ardm": ardm(),
     "mac, all edges": mac_all_edges(),
     "half ardm, half mac": mixture(ardm(), mac_all_edges()),
     "mac, reweighted": reweighted(mac()),
 }
-QUESTIONS: dict[str, Questions] = {"marginal": AnySize(), "conditional": GivenAnySize(), "joint": Everything()}
+QUESTIONS: dict[str, QuestionDistribution] = {"marginal": AnySize(), "conditional": GivenAnySize(), "joint": Everything()}
 ORDERS: dict[str, Callable[[int], list[CanonicalOrder]]] = {
     "canonical": lambda variables: [CanonicalOrder()],
     "4 orders": lambda variables: fixed_orders(variables, 4),
@@ -42,7 +44,7 @@ TABLES = ("yacht", "concrete", "nltcs")
 COLUMNS = [(question, walk) for question in QUESTIONS for walk in ORDERS]
 BINARY_ROWS = {"train": 4000, "test": 400}
 ASKED_ROWS = 400  # about so many (row, question) pairs of each kind: small test sets are asked several times
-Results = dict[tuple[str, str, str], list[list[float]]]  # (table, network, law) -> seed -> column
+Results = dict[tuple[str, str, str], list[list[float]]]  # (table, network, objective) -> seed -> column
 
 
 class Rows(NamedTuple):
@@ -68,13 +70,15 @@ def measure(tables: Sequence[str], seeds: range, steps: int) -> Results:
         for seed in seeds:
             rows = load(table, seed)
             for network in NETWORKS:
-                for law in LAWS:
+                for objective in LAWS:
                     started = time.process_time()
-                    model = trained(rows, network, LAWS[law], steps, seed)
+                    model = trained(rows, network, LAWS[objective], steps, seed)
                     found = [nats_per_cell(model, rows.test, question, walk, seed) for question, walk in COLUMNS]
-                    results.setdefault((table, network, law), []).append(found)
+                    results.setdefault((table, network, objective), []).append(found)
                     seconds = time.process_time() - started
-                    print(f"{table}, seed {seed}, {network}, {law}: {np.round(found, 3)} ({seconds:.1f} s)", file=sys.stderr)
+                    print(
+                        f"{table}, seed {seed}, {network}, {objective}: {np.round(found, 3)} ({seconds:.1f} s)", file=sys.stderr
+                    )
     return results
 
 
@@ -90,10 +94,12 @@ def load(table: str, seed: int) -> Rows:
     return Rows(encoder.schema, *encoded)
 
 
-def trained(rows: Rows, network: str, law: EdgeSampler, steps: int, seed: int) -> AnyOrderModel:
+def trained(rows: Rows, network: str, objective: Objective, steps: int, seed: int) -> AnyOrderModel:
     width, depth = NETWORKS[network]
     model = build_model(rows.schema, table_heads(rows.schema), width, depth, seed=seed)
-    recipe = Recipe(law=law, steps=steps, patience=steps, check_every=max(1, steps // 15), seed=seed)  # never stopped early
+    recipe = Recipe(
+        objective=objective, steps=steps, patience=steps, check_every=max(1, steps // 15), seed=seed
+    )  # never stopped early
     return fit(model, rows.train, recipe=recipe).model
 
 
@@ -108,20 +114,20 @@ def nats_per_cell(model: AnyOrderModel, test: Values, question: str, walk: str, 
 def report(results: Results, seeds: int, steps: int) -> str:
     lines = [
         f"Nats per asked cell, {seeds} seeds, {steps} steps: ardm's own (mean ± standard deviation over seeds);",
-        "for the other laws the paired difference to ardm ± its standard error over seeds, negative is better.",
+        "for the other objectives the paired difference to ardm ± its standard error over seeds, negative is better.",
         "",
-        "| table | network | law | " + " | ".join(f"{question}, {walk}" for question, walk in COLUMNS) + " |",
+        "| table | network | objective | " + " | ".join(f"{question}, {walk}" for question, walk in COLUMNS) + " |",
         "|---|---|---|" + "---|" * len(COLUMNS),
     ]
-    for (table, network, law), found in results.items():
+    for (table, network, objective), found in results.items():
         nats = np.array(found)  # (seed, column)
-        if law == "ardm":
+        if objective == "ardm":
             cells = [f"{mean:.3f} ± {std:.3f}" for mean, std in zip(nats.mean(0), nats.std(0, ddof=1), strict=True)]
         else:
             away = nats - np.array(results[table, network, "ardm"])
             error = away.std(0, ddof=1) / np.sqrt(len(away))
             cells = [f"{mean:+.3f} ± {e:.3f}" for mean, e in zip(away.mean(0), error, strict=True)]
-        lines.append(f"| {table} | {network} | {law} | {' | '.join(cells)} |")
+        lines.append(f"| {table} | {network} | {objective} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 

@@ -1,8 +1,8 @@
-"""MAC's Table 7: the masks that each training law practises at N = 12. Paper, exact and sampled side by side.
+"""MAC's Table 7: the masks that each training objective practises at N = 12. Paper, exact and sampled side by side.
 
     python bench/mac_table7.py [--draws 1000000] [--seed 0]
 
-The exact laws are enumerated over all 4096 masks with fractions; they share no code with the samplers.
+The exact objectives are enumerated over all 4096 masks with fractions; they share no code with the samplers.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from anyorder.subsets import AnySize, RandomOrder
-from anyorder.training import PathSampler, mac, reweighted
+from anyorder.training import PathObjective, mac, reweighted
 
 N = 12
 ROWS = ("011111111110", "100000000000", "100000000101", "100000001000", "111111111110")
@@ -30,7 +30,7 @@ PAPER = {
 Law = dict[tuple[int, ...], Fraction]
 
 
-def exact_laws() -> dict[str, Law]:
+def exact_objectives() -> dict[str, Law]:
     """Every question, every stop on its path, by enumeration; every path has mass 1, as the paper samples."""
     questions = {e: Fraction(1, N * math.comb(N, c)) for c in range(1, N + 1) for e in combinations(range(N), c)}
     on_path: Law = defaultdict(Fraction)
@@ -45,12 +45,12 @@ def exact_laws() -> dict[str, Law]:
     return dict(zip(COLUMNS, (questions, random_path, on_path, {e: p / total for e, p in tilted.items()}), strict=True))
 
 
-def sampled_laws(draws: int, seed: int) -> dict[str, torch.Tensor]:
+def sampled_objectives(draws: int, seed: int) -> dict[str, torch.Tensor]:
     """How often each of the 4096 masks was drawn."""
     present = torch.ones(draws, N, dtype=torch.bool)
     masks = {
         "M": AnySize().sample(present, rng(seed)).target,
-        "w-RND": PathSampler(AnySize(), RandomOrder()).sample(present, rng(seed)).given,
+        "w-RND": PathObjective(AnySize(), RandomOrder()).sample(present, rng(seed)).given,
         "w-MAC": mac().sample(present, rng(seed)).given,
         "w-MAC, reweighted": reweighted(mac()).sample(present, rng(seed)).given,
     }
@@ -78,7 +78,7 @@ def main() -> None:
     parser.add_argument("--draws", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
-    exact, sampled = exact_laws(), sampled_laws(args.draws, args.seed)
+    exact, sampled = exact_objectives(), sampled_objectives(args.draws, args.seed)
     table = Table(
         title=f"MAC Table 7, counts per million at N = {N} ({args.draws} draws, seed {args.seed}): paper / exact / sampled"
     )

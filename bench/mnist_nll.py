@@ -19,11 +19,14 @@ import numpy as np
 import torch
 from budget import steps_in
 
-from anyorder import AnyOrder, AnyOrderModel, Question, fit, fixed_orders, path_terms, seeded
-from anyorder.data import ImageEncoder, datasets
-from anyorder.images import binarised_anew, build_image_model, image_recipe
-from anyorder.training.edges import ardm
-from anyorder.training.loss import edge_loss
+from anyorder.estimator import AnyOrder
+from anyorder.inference import fixed_orders, path_terms, seeded
+from anyorder.io import datasets
+from anyorder.modalities.images.image_model import binarise, build_image_model, image_recipe
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.models.any_order import AnyOrderModel
+from anyorder.subsets import Question
+from anyorder.training import ardm, edge_loss, fit
 
 ENCODER = ImageEncoder(28, 28, 1, 2)
 PAPERS = "SFARM 78.12 (300 epochs on a GPU, mixture of K orders), PixelCNN 81.30, PixelRNN 79.20, locally masked PixelCNN 77.58"
@@ -68,7 +71,7 @@ def trained(minutes: float, seed: int) -> tuple[AnyOrderModel, float, int]:
 def run(x: torch.Tensor, steps: int, seed: int) -> AnyOrderModel:
     recipe = replace(image_recipe(ENCODER, len(x), steps, seed, "cpu"), check_every=steps, held_out=64 / len(x))
     model = build_image_model(ENCODER, seed=seed)
-    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, anew=binarised_anew).model
+    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, resample=binarise).model
 
 
 def scores(model: AnyOrderModel, test: torch.Tensor, args: argparse.Namespace) -> str:

@@ -3,7 +3,8 @@
     python bench/modes.py [--minutes 10] [--seeds 0 1] [--questions half random]
 
 Binary MNIST, trained on greys binarised anew, scored on static-binarised test images. Three ways to train the same network for
-the same number of steps (as many as --minutes of CPU time hold): uniform (any order, ARDM's law); mixture (SFARM's seven modes,
+the same number of steps (as many as --minutes of CPU time hold): uniform (any order, ARDM's objective); mixture
+(SFARM's seven modes,
 told to the network with the step); matched (only the questions that are then asked). Scored: the nats of all pixels asked for
 together, given the rest, along random orders inside what is asked, from random places of the paths. The mixture is told the
 mode that fits the question, and in a second column the uniform mode. A shifted box fits no mode. Differences to uniform are
@@ -20,30 +21,31 @@ import torch
 from budget import steps_in
 from torch import Tensor
 
-from anyorder import AnyOrderModel, fit, seeded
-from anyorder.data import ImageEncoder, datasets
-from anyorder.images import binarised_anew, build_image_model, image_recipe
-from anyorder.subsets import EachWithProbability, Questions, pictures
-from anyorder.subsets.questions import Regions
-from anyorder.training.edges import EdgeSampler, PathSampler, ardm, sfarm
-from anyorder.training.loss import edge_loss
+from anyorder.inference import seeded
+from anyorder.io import datasets
+from anyorder.modalities.images import regions
+from anyorder.modalities.images.image_model import binarise, build_image_model, image_recipe
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.models.any_order import AnyOrderModel
+from anyorder.subsets import EachWithProbability, QuestionDistribution, Regions
+from anyorder.training import Objective, PathObjective, ardm, edge_loss, fit, sfarm
 
 ENCODER = ImageEncoder(28, 28, 1, 2)
 SHAPE = ENCODER.shape
-MODES = pictures.modes(SHAPE)
-HALF = {name: pictures.half(SHAPE, name) for name in pictures.HALVES}
-INSIDE = pictures.interior(SHAPE)
+MODES = regions.modes(SHAPE)
+HALF = {name: regions.half(SHAPE, name) for name in regions.HALVES}
+INSIDE = regions.interior(SHAPE)
 
 
 @dataclass(frozen=True)
 class Asked:
     """Questions, and the mode that SFARM has for them: the one that reveals first what is known here."""
 
-    questions: Questions
+    questions: QuestionDistribution
     mode: int
 
 
-def region(mask: Tensor) -> Questions:
+def region(mask: Tensor) -> QuestionDistribution:
     return Regions(mask[None])
 
 
@@ -56,7 +58,7 @@ QUESTIONS = {
     "upper half": Asked(region(HALF["top"]), 4),
     "exterior": Asked(region(~INSIDE), 5),
     "interior": Asked(region(INSIDE), 6),
-    "shifted box": Asked(region(pictures.box(SHAPE, 4, 9, 14, 14)), 0),
+    "shifted box": Asked(region(regions.box(SHAPE, 4, 9, 14, 14)), 0),
 }
 
 
@@ -73,13 +75,13 @@ def main() -> None:
         several = trained(x, sfarm(MODES), steps, seed, (len(MODES), len(ENCODER) + 1))
         for name in args.questions:
             asked = QUESTIONS[name]
-            law = replace(ardm(), questions=asked.questions)
-            matched = trained(x, law, steps, seed, ()) if args.matched else None
+            objective = replace(ardm(), questions=asked.questions)
+            matched = trained(x, objective, steps, seed, ()) if args.matched else None
             answers = {
-                "uniform": nats(uniform, test, law),
-                "mixture, its mode": nats(several, test, replace(law, mode=asked.mode)),
-                "mixture, uniform mode": nats(several, test, replace(law, mode=0)),
-            } | ({} if matched is None else {"matched": nats(matched, test, law)})
+                "uniform": nats(uniform, test, objective),
+                "mixture, its mode": nats(several, test, replace(objective, mode=asked.mode)),
+                "mixture, uniform mode": nats(several, test, replace(objective, mode=0)),
+            } | ({} if matched is None else {"matched": nats(matched, test, objective)})
             for method, each in answers.items():
                 found[name].setdefault(method, []).append(each)
         print(f"seed {seed}: a change of mode moves the scores of pixels by {moved(several, test):.3f} on average", flush=True)
@@ -109,18 +111,20 @@ def arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def trained(x: Tensor, law: EdgeSampler, steps: int, seed: int, context: tuple[int, ...]) -> AnyOrderModel:
-    recipe = replace(image_recipe(ENCODER, len(x), steps, seed, "cpu"), law=law, check_every=steps, held_out=64 / len(x))
+def trained(x: Tensor, objective: Objective, steps: int, seed: int, context: tuple[int, ...]) -> AnyOrderModel:
+    recipe = replace(
+        image_recipe(ENCODER, len(x), steps, seed, "cpu"), objective=objective, check_every=steps, held_out=64 / len(x)
+    )
     model = build_image_model(ENCODER, context=context, seed=seed)
-    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, anew=binarised_anew).model
+    return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, resample=binarise).model
 
 
 @torch.no_grad()
-def nats(model: AnyOrderModel, x: Tensor, law: PathSampler, draws: int = 8) -> Tensor:
+def nats(model: AnyOrderModel, x: Tensor, objective: PathObjective, draws: int = 8) -> Tensor:
     """What the questions cost, image by image; the same places of the same paths for every model."""
     rng, total = seeded(1), torch.zeros(len(x))
     for _ in range(draws):
-        edges = law.sample(torch.ones_like(x, dtype=torch.bool), rng)
+        edges = objective.sample(torch.ones_like(x, dtype=torch.bool), rng)
         total += torch.cat([edge_loss(model, x[some], edges[some]) for some in torch.arange(len(x)).split(256)])
     return total / draws
 

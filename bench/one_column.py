@@ -29,7 +29,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
 from tables import as_numbers, data_folder
 
-from anyorder import AnyOrder
+from anyorder.estimator import AnyOrder
 
 Cells = NDArray[np.float64]
 Codes = NDArray[np.int64]

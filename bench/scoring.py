@@ -16,10 +16,10 @@ from rich.console import Console
 from rich.table import Table
 from timing import take_turns
 
-from anyorder import Question, Real, Schema, build_model, fixed_orders, seeded, walk
-from anyorder.inference import path_terms
-from anyorder.model import AnyOrderModel
-from anyorder.schema import Values
+from anyorder.inference import fixed_orders, path_terms, seeded, walk
+from anyorder.models.any_order import AnyOrderModel, build_model
+from anyorder.schema import Real, Schema, Values
+from anyorder.subsets import Question
 
 
 def task(variables: int, rows: int) -> tuple[AnyOrderModel, Values, Question]:

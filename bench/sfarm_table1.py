@@ -23,27 +23,16 @@ from sklearn.mixture import GaussianMixture as SklearnMixture
 from sklearn.model_selection import KFold
 from torch import Generator, Tensor
 
-from anyorder import (
-    AnyOrderModel,
-    Question,
-    Real,
-    Recipe,
-    Schema,
-    build_model,
-    fit,
-    fixed_orders,
-    log_prob,
-    mixture_log_prob,
-    rivals,
-    seeded,
-)
-from anyorder.heads import Gaussian, GaussianMixture, Head
-from anyorder.inference import ModeAndStep
-from anyorder.rivals import MIWAE, VAE, FixedGaussian, LatentModel, RivalRecipe, fit_rival
-from anyorder.rivals.answers import weighted
-from anyorder.rivals.latent import total
-from anyorder.subsets import Even, RandomOrder
-from anyorder.training import ardm, sfarm
+from anyorder import baselines
+from anyorder.baselines import MIWAE, VAE, BaselineRecipe, FixedGaussian, LatentModel, fit_baseline
+from anyorder.baselines.latent import total
+from anyorder.baselines.latent_answers import weighted
+from anyorder.distributions import Gaussian, GaussianMixture, Head
+from anyorder.inference import ModeAndStep, fixed_orders, log_prob, mixture_log_prob, seeded
+from anyorder.models.any_order import AnyOrderModel, build_model
+from anyorder.schema import Real, Schema
+from anyorder.subsets import Even, Question, RandomOrder
+from anyorder.training import Recipe, ardm, fit, sfarm
 
 TARGETS = {"energy": 2, "yacht": 1, "concrete": 1}  # how many of the last columns are never observed
 PAPER = {
@@ -134,9 +123,9 @@ class Bells:
         both = (mask.unsqueeze(-1) & mask.unsqueeze(-2)).unsqueeze(1)
         covariance = torch.where(both, self.covariance, torch.eye(x.shape[1], dtype=x.dtype))  # (batch, component, ...)
         away = torch.where(mask.unsqueeze(1), x.unsqueeze(1) - self.mu, 0.0)
-        law = torch.distributions.MultivariateNormal(torch.zeros_like(away), covariance)
+        distribution = torch.distributions.MultivariateNormal(torch.zeros_like(away), covariance)
         spare = 0.5 * math.log(2 * math.pi) * (~mask).sum(-1, keepdim=True)
-        return (self.log_weight + law.log_prob(away) + spare).logsumexp(-1)
+        return (self.log_weight + distribution.log_prob(away) + spare).logsumexp(-1)
 
     def scores(self, split: Split) -> Scores:
         given, target = split.question.given, split.question.target
@@ -173,10 +162,10 @@ def gaussian_mixture(split: Split, budget: Budget) -> Scores:
 def rival(kind: type[LatentModel], head: Head) -> Method:
     def method(split: Split, budget: Budget) -> Scores:
         model = kind.build(split.schema, [head] * len(split.schema), seed=budget.seed)
-        fit_rival(model, split.train.float(), recipe=RivalRecipe(steps=budget.steps, seed=budget.seed))
+        fit_baseline(model, split.train.float(), recipe=BaselineRecipe(steps=budget.steps, seed=budget.seed))
         test, rng = split.test.float(), seeded(budget.seed)
-        each = rivals.each_log_prob(model, test, split.question, rng, budget.draws).sum(-1)
-        chain = rivals.log_prob(model, test, split.question, rng, budget.draws)
+        each = baselines.each_log_prob(model, test, split.question, rng, budget.draws).sum(-1)
+        chain = baselines.log_prob(model, test, split.question, rng, budget.draws)
         return Scores(-each, -chain, -mean_over_z(model, test, split.question, rng))
 
     return method
@@ -192,20 +181,20 @@ def sfarm_net(split: Split, budget: Budget) -> Scores:
     """Three layers of 32 units, one Gaussian a variable, told the step; one mode, as the paper scores."""
     variables = len(split.schema)
     model = build_model(split.schema, [Gaussian(FLOOR)] * variables, 32, 3, (1, variables + 1), budget.seed)
-    fit(model, split.train.float(), recipe=Recipe(law=sfarm([RandomOrder()]), steps=budget.steps, seed=budget.seed))
+    fit(model, split.train.float(), recipe=Recipe(objective=sfarm([RandomOrder()]), steps=budget.steps, seed=budget.seed))
     return any_order_scores(model, split, ModeAndStep(0))
 
 
 def ours(split: Split, budget: Budget) -> Scores:
     model = build_model(split.schema, [GaussianMixture(8, FLOOR)] * len(split.schema), seed=budget.seed)
-    fit(model, split.train.float(), recipe=Recipe(law=ardm(), steps=budget.steps, seed=budget.seed))
+    fit(model, split.train.float(), recipe=Recipe(objective=ardm(), steps=budget.steps, seed=budget.seed))
     return any_order_scores(model, split, None)
 
 
 def any_order_scores(model: AnyOrderModel, split: Split, context: ModeAndStep | None) -> Scores:
     """One pass reveals all targets in one step; the chain is the mixture of a few orders fixed in advance."""
     test, orders = split.test.float(), fixed_orders(len(split.schema), ORDERS)
-    one_pass = -log_prob(model, test, split.question, blocks=Even(1), context=context)
+    one_pass = -log_prob(model, test, split.question, schedule=Even(1), context=context)
     return Scores(one_pass, -mixture_log_prob(model, test, split.question, orders, context=context))
 
 

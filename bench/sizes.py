@@ -27,7 +27,8 @@ from rich.console import Console
 from rich.table import Table
 from speed import mixed_table
 
-from anyorder import AnyOrder, Between
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.ranges import Between
 
 KNOWN, ASKED = "c3", "c7"  # the first two categories: 3 and 12 levels
 

@@ -16,8 +16,8 @@ from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
-from anyorder import AnyOrder
-from anyorder.data import TableEncoder
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.encoder import TableEncoder
 
 
 def mixed_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:

@@ -18,11 +18,13 @@ import torch
 from digit_classifier import digit_classifier, frechet
 from torch import Tensor
 
-from anyorder import AnyOrder, AnyOrderModel, Question, plan, sample, seeded, step_losses
-from anyorder.data import datasets
-from anyorder.data.image import grid, write_image
-from anyorder.images import ImageModel, binarised_anew
-from anyorder.subsets import Blocks, Cosine, Even, OneByOne, Quadratic
+from anyorder.estimator import AnyOrder
+from anyorder.inference import plan, sample, seeded, step_losses
+from anyorder.io import datasets
+from anyorder.modalities.images.image_model import ImageModel, binarise
+from anyorder.modalities.images.pixels import image_grid, write_image
+from anyorder.models.any_order import AnyOrderModel
+from anyorder.subsets import Cosine, Even, OneByOne, Quadratic, Question, Schedule
 
 STEPS = (2, 5, 10, 20, 50, 100, 200)
 DRAWN = (2, 5, 10, 20, 50, 100)
@@ -33,12 +35,12 @@ def main() -> None:
     torch.set_num_threads(1)
     model = AnyOrder.load(args.model).image_model_
     test = model.encoder.encode(datasets.static_mnist().test)
-    train = binarised_anew(torch.from_numpy(datasets.mnist().train[: args.images].astype(np.float32)).flatten(1), seeded(1))
+    train = binarise(torch.from_numpy(datasets.mnist().train[: args.images].astype(np.float32)).flatten(1), seeded(1))
     fitted, scored = (losses(model.model, x) for x in (train, test[: args.images]))
     print("| steps | even | cosine | quadratic | planned |\n|---|---|---|---|---|")
     for k in STEPS:
-        blocks: list[Blocks] = [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]
-        print(f"| {k} | " + " | ".join(f"{excess(b, scored):+.1%}" for b in blocks) + " |", flush=True)
+        schedule: list[Schedule] = [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]
+        print(f"| {k} | " + " | ".join(f"{excess(b, scored):+.1%}" for b in schedule) + " |", flush=True)
     print(f"\none by one: {scored.sum():.2f} nats an image ({scored.sum() / 784 / np.log(2):.4f} bits a pixel)\n")
     quality(model, test, fitted, args)
 
@@ -60,9 +62,9 @@ def losses(model: AnyOrderModel, x: Tensor) -> Tensor:
     return step_losses(model, x, torch.ones_like(x, dtype=torch.bool), seeded(3))
 
 
-def excess(blocks: Blocks, loss: Tensor) -> float:
+def excess(schedule: Schedule, loss: Tensor) -> float:
     """How much more the blocks cost than single pixels."""
-    bounds = blocks.bounds(torch.tensor([[len(loss)]]))[0]
+    bounds = schedule.bounds(torch.tensor([[len(loss)]]))[0]
     return float((bounds.diff() * loss[bounds[:-1].clamp(max=len(loss) - 1)]).sum() / loss.sum() - 1)
 
 
@@ -75,24 +77,24 @@ def quality(model: ImageModel, test: Tensor, fitted: Tensor, args: argparse.Name
     shown = []
     for k in (*DRAWN, 784):
         cells, seconds = [], 0.0
-        for blocks in [OneByOne()] if k == 784 else [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]:
+        for schedule in [OneByOne()] if k == 784 else [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]:
             start = time.perf_counter()
             count = args.samples
-            drawn = torch.cat([draw(model, blocks, 64, seed) for seed in range(count // 64)])
+            drawn = torch.cat([draw(model, schedule, 64, seed) for seed in range(count // 64)])
             seconds = (time.perf_counter() - start) / count
             cells.append(f"{frechet(classifier.seen(drawn), real):.1f}")
-            if isinstance(blocks, Quadratic | OneByOne):
+            if isinstance(schedule, Quadratic | OneByOne):
                 shown.append(drawn[:16])
         cells += [""] * (4 - len(cells)) if k == 784 else []
         print(f"| {k} | " + " | ".join(cells) + f" | {1000 * seconds:.1f} |", flush=True)
     if args.picture:
-        write_image(args.picture, grid((torch.cat(shown).view(-1, 28, 28) * 255).byte().numpy(), 16), 2)
+        write_image(args.picture, image_grid((torch.cat(shown).view(-1, 28, 28) * 255).byte().numpy(), 16), 2)
 
 
-def draw(model: ImageModel, blocks: Blocks, count: int, seed: int) -> Tensor:
+def draw(model: ImageModel, schedule: Schedule, count: int, seed: int) -> Tensor:
     nothing = torch.zeros(count, 784)
     question = Question(nothing.bool(), ~nothing.bool())
-    return sample(model.model, nothing, question, seeded(seed), blocks=blocks)
+    return sample(model.model, nothing, question, seeded(seed), schedule=schedule)
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ import pandas as pd
 import torch
 import zstandard
 
-from anyorder.codecs import Keeper, OpenArchive, TableSource, compress, csv_source, decompress_table
-from anyorder.codecs.tables.learning import fit_own_table_codec
+from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
+from anyorder.modalities.tables.codec.table_archives import TableSource, csv_source, decompress_table
+from anyorder.modalities.tables.codec.table_codec import fit_own_table_codec
 
 FILES = {
     "adult": "tabular/adult_train.csv.gz",
@@ -86,11 +87,11 @@ def ours(content: bytes, effort: float, seed: int) -> tuple[int, str, tuple[floa
     """Bytes with the model, bytes without it, and the seconds of training, of encoding and of decoding."""
     source = csv_source(content)
     assert isinstance(source, TableSource)
-    plain, plain_seconds = timed(lambda: archived(Keeper(), source))
+    plain, plain_seconds = timed(lambda: archived(ArchiveModel(), source))
     codec, training = timed(lambda: fit_own_table_codec(source.names, source.texts, len(plain), effort, seed))
     archive, encoding = plain, plain_seconds
     if codec is not None:
-        archive, encoding = timed(lambda: archived(Keeper(codec, inside=True), source))
+        archive, encoding = timed(lambda: archived(ArchiveModel(codec, inside=True), source))
     if len(plain) <= len(archive):
         archive, encoding, codec = plain, plain_seconds, None
     (back, lost), decoding = timed(lambda: decompress_table(OpenArchive(Archive(archive))))
@@ -104,7 +105,7 @@ def timed(do: Callable[[], Any]) -> tuple[Any, float]:
     return do(), time.perf_counter() - start
 
 
-def archived(keeper: Keeper, source: object) -> bytes:
+def archived(keeper: ArchiveModel, source: object) -> bytes:
     file = io.BytesIO()
     compress(keeper, source, file, verify=False)  # type: ignore[arg-type]
     return file.getvalue()

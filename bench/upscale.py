@@ -2,7 +2,8 @@
 
     python bench/upscale.py [--minutes 10] [--bases 0 2 4 16] [--seeds 0] [--images 500] [--picture FILE]
 
-Fashion-MNIST, 256 shades; the same network for all, trained for the same CPU minutes; 0 is no base: a mixture of logistic laws
+Fashion-MNIST, 256 shades; the same network for all, trained for the same CPU minutes; 0 is no base: a mixture of
+logistic distributions
 over all shades. Bits a pixel of the test images along one random order that keeps the stages, from random places of the
 paths; the excess when the paths are cut into 20 (or 5) steps for every digit, and what a sample costs then.
 """
@@ -17,14 +18,14 @@ import torch
 from budget import steps_in
 from torch import Tensor
 
-from anyorder import AnyOrderModel, fit, seeded
-from anyorder.data import ImageEncoder, datasets
-from anyorder.data.image import grid, write_image
-from anyorder.images import ImageModel, build_image_model, image_recipe
-from anyorder.subsets import Blocks, OneByOne, Quadratic, Repeated
-from anyorder.training.depths import AnyStep
-from anyorder.training.edges import PathSampler
-from anyorder.training.loss import edge_loss
+from anyorder.inference import seeded
+from anyorder.io import datasets
+from anyorder.modalities.images.image_model import ImageModel, build_image_model, image_recipe
+from anyorder.modalities.images.pixels import ImageEncoder, image_grid, write_image
+from anyorder.models.any_order import AnyOrderModel
+from anyorder.subsets import OneByOne, Quadratic, Repeated, Schedule
+from anyorder.training import PathObjective, edge_loss, fit
+from anyorder.training.objectives import AnyStep
 
 
 def main() -> None:
@@ -50,7 +51,7 @@ def main() -> None:
             few = " | ".join(f"{b / bits[0] - 1:+.1%}" for b in bits[1:])
             print(f"| {base or 'none'} | {encoder.digits} | {count} | {bits[0]:.3f} | {few} | {1000 * seconds:.0f} |", flush=True)
     if args.picture:
-        write_image(args.picture, grid(np.concatenate(shown), 16), 2)
+        write_image(args.picture, image_grid(np.concatenate(shown), 16), 2)
 
 
 def arguments() -> argparse.Namespace:
@@ -77,12 +78,12 @@ def trained(encoder: ImageEncoder, x: Tensor, minutes: float, seed: int) -> AnyO
 @torch.no_grad()
 def bits_of(model: AnyOrderModel, encoder: ImageEncoder, x: Tensor, steps: int | None, draws: int = 16) -> float:
     """Bits a pixel along random paths cut into steps; None is one by one."""
-    blocks: Blocks = OneByOne() if steps is None else Repeated(Quadratic(steps), encoder.digits)
-    law = image_recipe(encoder, 1, 1).law
-    assert isinstance(law, PathSampler)
-    law, rng, total = replace(law, depth=AnyStep(blocks)), seeded(1), 0.0
+    schedule: Schedule = OneByOne() if steps is None else Repeated(Quadratic(steps), encoder.digits)
+    distribution = image_recipe(encoder, 1, 1).objective
+    assert isinstance(distribution, PathObjective)
+    distribution, rng, total = replace(distribution, depth=AnyStep(schedule)), seeded(1), 0.0
     for _ in range(draws):
-        edges = law.sample(torch.ones_like(x, dtype=torch.bool), rng)
+        edges = distribution.sample(torch.ones_like(x, dtype=torch.bool), rng)
         total += sum((float(edge_loss(model, x[some], edges[some]).sum()) for some in torch.arange(len(x)).split(128)), start=0.0)
     return total / draws / len(x) / 784 / np.log(2)
 

@@ -82,7 +82,8 @@ def adult(rows: int) -> tuple[pd.DataFrame, pd.DataFrame]:
 def measure_verbs(rows: int) -> dict[str, Any]:
     import torch
 
-    from anyorder import AnyOrder, Between
+    from anyorder.estimator import AnyOrder
+    from anyorder.modalities.tables.ranges import Between
 
     torch.set_num_threads(1)
     train, test = adult(rows)
@@ -110,7 +111,7 @@ def measure_efforts(rows: int) -> dict[str, Any]:
     """CPU seconds of a fit, by effort."""
     import torch
 
-    from anyorder import AnyOrder
+    from anyorder.estimator import AnyOrder
 
     torch.set_num_threads(1)
     train, _ = adult(min(rows or EFFORT_ROWS, EFFORT_ROWS))

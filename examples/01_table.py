@@ -11,7 +11,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
-from anyorder import AnyOrder, progress_bar
+from anyorder.estimator import AnyOrder
+from anyorder.training import progress_bar
 
 NAMES = [
     "age",
@@ -61,11 +62,11 @@ answers = Table(title="p(progression | bmi, pressure, log triglycerides), five u
 for heading in (*given, "median", "90 % interval", "truth"):
     answers.add_column(heading, justify="right")
 for patient in unseen.head().to_dict("records"):
-    law = model.conditional({name: patient[name] for name in given}, "progression")
-    low, high = law.interval(0.9)
+    distribution = model.conditional({name: patient[name] for name in given}, "progression")
+    low, high = distribution.interval(0.9)
     answers.add_row(
         *(f"{patient[n]:.2f}" for n in given),
-        f"{law.quantile(0.5):.0f}",
+        f"{distribution.quantile(0.5):.0f}",
         f"{low:.0f} to {high:.0f}",
         f"{patient['progression']:.0f}",
     )

@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
-from anyorder import AnyOrder, pool, progress_bar
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.rubin import pool
+from anyorder.training import progress_bar
 
 console = Console(width=110)
 rng = np.random.default_rng(0)

@@ -7,7 +7,9 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_wine
 
-from anyorder import AnyOrder, Between, OneOf, progress_bar
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.ranges import Between, OneOf
+from anyorder.training import progress_bar
 
 console = Console(width=110)
 data = load_wine(as_frame=True)
@@ -29,11 +31,11 @@ for low, high in ((11.0, 12.5), (12.5, 13.5), (13.5, 15.0)):
 console.print(answers)
 
 # A number given a range and a set.
-law = model.conditional({"grower": OneOf(("first", "second")), "color_intensity": Between(5, None)}, "proline")
-bottom, top = law.interval(0.8)
+distribution = model.conditional({"grower": OneOf(("first", "second")), "color_intensity": Between(5, None)}, "proline")
+bottom, top = distribution.interval(0.8)
 console.print("proline of a dark wine from the first or second grower:")
-console.print(f"median {law.quantile(0.5):.0f}, 80 % {bottom:.0f} to {top:.0f}")
-for start, end, p in law.bins(12):
+console.print(f"median {distribution.quantile(0.5):.0f}, 80 % {bottom:.0f} to {top:.0f}")
+for start, end, p in distribution.bins(12):
     console.print(f"  {start:5.0f} .. {end:5.0f}  {'█' * round(60 * p):<24s} {p:.2f}")
 
 # New rows from a part of the population, without rejecting any.

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.datasets import load_diabetes
 
-from anyorder import AnyOrder, progress_bar
+from anyorder.estimator import AnyOrder
+from anyorder.training import progress_bar
 
 console = Console(width=100)
 serum = {"s1": "cholesterol", "s2": "ldl", "s3": "hdl", "s4": "ratio", "s5": "triglycerides", "s6": "glucose"}

@@ -8,8 +8,9 @@ from pathlib import Path
 import numpy as np
 from sklearn.datasets import load_digits
 
-from anyorder import AnyOrder, progress_bar
-from anyorder.data.image import grid, write_image
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.images.pixels import image_grid, write_image
+from anyorder.training import progress_bar
 
 digits = load_digits()
 train, test = digits.images[:1500], digits.images[1500:1506]
@@ -26,7 +27,7 @@ new = np.concatenate([model.sample(4, steps=32, label=label) for label in range(
 out = Path("out")
 out.mkdir(exist_ok=True)
 for name, images, columns in (("inpainted.png", np.concatenate(lines), 6), ("new.png", new, 8)):
-    write_image(out / name, grid((images * 255 / 16).round().astype(np.uint8), columns), enlarge=8)
+    write_image(out / name, image_grid((images * 255 / 16).round().astype(np.uint8), columns), enlarge=8)
     print(f"out/{name}")
 bits = -model.score_samples(test).mean() / 64 / np.log(2)
 print(f"{bits:.2f} bits per pixel; the right half given the left: {-model.score_samples(test, missing).mean():.1f} nats")

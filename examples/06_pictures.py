@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from anyorder import AnyOrder
-from anyorder.data.image import grid, write_image
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.images.pixels import image_grid, write_image
 
 model = AnyOrder.load("mnist")
 images = model.sample(8, steps=100)  # stand in for photographs: any black and white images of 28 x 28 pixels will do
@@ -24,7 +24,7 @@ new = model.sample(36, steps=20) * 255
 out = Path("out")
 out.mkdir(exist_ok=True)
 for name, pictures, columns in (("inpainted.png", rows, 8), ("new.png", new, 9)):
-    write_image(out / name, grid(pictures.astype(np.uint8), columns), enlarge=3)
+    write_image(out / name, image_grid(pictures.astype(np.uint8), columns), enlarge=3)
     print(f"out/{name}")
 nats = -model.score_samples(images[:2], missing)
 print(f"the lower half given the upper: {nats.mean():.1f} nats, {nats.mean() / missing.sum() / np.log(2):.2f} bits a pixel")

@@ -13,13 +13,13 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anyorder import fit
-from anyorder.data import ImageEncoder, datasets
-from anyorder.images import ImageModel, binarised_anew, build_image_model, image_recipe, mostly_told
+from anyorder.io import datasets
+from anyorder.io.shipped import HERE
+from anyorder.modalities.images.image_model import ImageModel, binarise, build_image_model, image_recipe, mostly_told
+from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.networks import SIZES, UNetSize
-from anyorder.shipped import HERE
-from anyorder.training import Check
-from anyorder.training.fit import Anew
+from anyorder.training import Check, fit
+from anyorder.training.loop import Resample
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Shipped:
     encoder: ImageEncoder
     size: UNetSize
     steps: int
-    anew: Anew | None = None
+    resample: Resample | None = None
     with_labels: bool = False
 
 
@@ -41,7 +41,7 @@ MODELS = {
         ImageEncoder(28, 28, 1, 2),
         SIZES["small"],
         100_000,  # an hour and a quarter
-        binarised_anew,
+        binarise,
     ),
     "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), SIZES["fine"], 24_000),
 }
@@ -70,7 +70,7 @@ def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> I
     model = build_image_model(shipped.encoder, shipped.size, () if labels is None else (int(labels.max()) + 1,), seed)
     context = None if labels is None else mostly_told(labels, seed)
     present = torch.ones_like(x, dtype=torch.bool)
-    fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.anew)
+    fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.resample)
     return ImageModel(shipped.encoder, fitted.model, fitted.history)
 
 

@@ -14,13 +14,15 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from anyorder import AnyOrder
-from anyorder.codecs import ImageCodec, fit_image_codec, save_codec
-from anyorder.data import ImageEncoder, datasets
-from anyorder.images import binarised_anew
-from anyorder.shipped import HERE, names
+from anyorder.archives import save_codec
+from anyorder.estimator import AnyOrder
+from anyorder.io import datasets
+from anyorder.io.shipped import HERE, names
+from anyorder.modalities.images.image_model import binarise
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.modalities.images.pyramid_codec import ImageCodec, fit_image_codec
 from anyorder.training import Check
-from anyorder.training.fit import Anew
+from anyorder.training.loop import Resample
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,12 @@ class Shipped:
     data: Callable[[], datasets.ImageSet]
     encoder: ImageEncoder
     steps: int | tuple[int, ...]  # of every stage, the coarsest first
-    anew: Anew | None = None
+    resample: Resample | None = None
 
 
 CODECS = {
     "digits": Shipped(datasets.digits, ImageEncoder(8, 8, 1, 17), 3_000),
-    "mnist": Shipped(datasets.mnist, ImageEncoder(28, 28, 1, 2), 6_000, binarised_anew),
+    "mnist": Shipped(datasets.mnist, ImageEncoder(28, 28, 1, 2), 6_000, binarise),
     "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), (14_000, 14_000, 20_000)),
     "cifar10": Shipped(datasets.cifar10, ImageEncoder(32, 32, 3, 256, colours=True), (8_000, 10_000, 10_000)),
 }
@@ -55,7 +57,7 @@ def main() -> None:
     shipped = CODECS[args.name]
     x = torch.from_numpy(pixels(shipped)).flatten(1)
     steps = args.steps if args.steps and len(args.steps) > 1 else (args.steps or [shipped.steps])[0]
-    codec = fit_image_codec(shipped.encoder, x, steps, args.seed, said, args.checkpoint, shipped.anew)
+    codec = fit_image_codec(shipped.encoder, x, steps, args.seed, said, args.checkpoint, shipped.resample)
     if args.output:
         save_codec(codec, args.output)
     else:
@@ -72,7 +74,7 @@ def attach(codec: ImageCodec, name: str) -> None:
 def pixels(shipped: Shipped) -> np.ndarray:
     """The codes of the training images, or shades that are made black and white anew in every batch."""
     images = shipped.data().train
-    return images.astype(np.float32) if shipped.anew else shipped.encoder.encode(images).numpy()
+    return images.astype(np.float32) if shipped.resample else shipped.encoder.encode(images).numpy()
 
 
 def said(stage: int, check: Check) -> None:

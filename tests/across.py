@@ -10,9 +10,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 
-from anyorder.codecs import FrameSource, Keeper, OpenArchive, compress, decompress_table
+from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
-from anyorder.compression import given_back, table_source
+from anyorder.modalities.compression import frame_like_source, table_source
+from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
 
 
 def texts_and_types():
@@ -56,7 +57,7 @@ def tables():
 
 def archived(table):
     file = io.BytesIO()
-    compress(Keeper(), table_source(table), file)
+    compress(ArchiveModel(), table_source(table), file)
     return file.getvalue()
 
 
@@ -64,7 +65,7 @@ def read(content):
     archive = OpenArchive(Archive(content))
     found, lost = decompress_table(archive)
     assert not lost
-    return given_back(found, archive.form)
+    return frame_like_source(found, archive.form)
 
 
 def told(table):

@@ -1,4 +1,5 @@
-"""The oracle: models whose every conditional is computed exactly, and laws of questions, orders and edges by enumeration.
+"""The oracle: models whose every conditional is computed exactly, and distributions of questions, orders and edges by
+enumeration.
 
 Everything here is slow and obvious on purpose, and shares no formula with the package.
 """
@@ -10,9 +11,9 @@ from fractions import Fraction
 
 import torch
 
-from anyorder import Category, Real, Schema
-from anyorder.conditionals import Conditionals, Part
-from anyorder.heads import CategoricalLaw, GaussianLaw
+from anyorder.distributions import CategoricalDistribution, GaussianDistribution
+from anyorder.models.conditionals import Conditionals, NetworkDistributions
+from anyorder.schema import Category, Real, Schema
 from anyorder.subsets import (
     AnySize,
     CanonicalOrder,
@@ -56,7 +57,11 @@ class JointTable:
         parts = []
         for i, size in enumerate(self.sizes):
             table = torch.stack([(agree * (states[:, i] == k)).sum(-1) for k in range(size)], dim=-1)
-            parts.append(Part(torch.tensor([i]), CategoricalLaw, (table / table.sum(-1, keepdim=True)).log()[:, None]))
+            parts.append(
+                NetworkDistributions(
+                    torch.tensor([i]), CategoricalDistribution, (table / table.sum(-1, keepdim=True)).log()[:, None]
+                )
+            )
         return Conditionals(parts)
 
 
@@ -79,8 +84,8 @@ class GaussianOracle:
             if not keep.any():
                 out.append(torch.zeros((), dtype=torch.float64))
                 continue
-            law = torch.distributions.MultivariateNormal(self.mean[keep], self.covariance[keep][:, keep])
-            out.append(law.log_prob(row[keep]))
+            distribution = torch.distributions.MultivariateNormal(self.mean[keep], self.covariance[keep][:, keep])
+            out.append(distribution.log_prob(row[keep]))
         return torch.stack(out)
 
     def __call__(self, x, given, context=None):
@@ -89,8 +94,8 @@ class GaussianOracle:
             gain = self.covariance[:, known] @ torch.linalg.inv(self.covariance[known][:, known])
             params[r, :, 0] = self.mean + gain @ (row - self.mean)[known]
             params[r, :, 1] = (self.covariance - gain @ self.covariance[known]).diagonal().clamp(min=1e-12).sqrt()
-        head = lambda p: GaussianLaw(p[..., 0], p[..., 1])  # noqa: E731
-        return Conditionals([Part(torch.arange(x.shape[1]), head, params)])
+        head = lambda p: GaussianDistribution(p[..., 0], p[..., 1])  # noqa: E731
+        return Conditionals([NetworkDistributions(torch.arange(x.shape[1]), head, params)])
 
 
 def all_states(sizes):
@@ -121,14 +126,14 @@ def sets_of(mask):
     return [names[code] for code in codes]
 
 
-# Laws by enumeration, with fractions: {outcome: probability}
+# Distributions by enumeration, with fractions: {outcome: probability}
 
 
-def question_law(law, present):
+def question_distribution(distribution, present):
     """{(given, target): probability} of a row whose present variables are these."""
     present = frozenset(present)
     out = defaultdict(Fraction)
-    match law:
+    match distribution:
         case Everything():
             out[frozenset(), present] += 1
         case FirstK(k=k):
@@ -152,17 +157,17 @@ def question_law(law, present):
         case Observed(masks=masks):
             for given in sets_of(masks):
                 out[given & present, present - given] += Fraction(1, len(masks))
-        case Mixture(laws=laws, weights=weights):
-            weights = [Fraction(w) for w in weights or [1] * len(laws)]
-            for inner, weight in zip(laws, weights, strict=True):
-                for question, p in question_law(inner, present).items():
+        case Mixture(distributions=distributions, weights=weights):
+            weights = [Fraction(w) for w in weights or [1] * len(distributions)]
+            for inner, weight in zip(distributions, weights, strict=True):
+                for question, p in question_distribution(inner, present).items():
                     out[question] += p * weight / sum(weights)
         case _:
-            raise TypeError(law)
+            raise TypeError(distribution)
     return out
 
 
-def path_law(order, target, variables):
+def path_distribution(order, target, variables):
     """{order of the targets: probability}."""
     match order:
         case RandomOrder():
@@ -179,7 +184,7 @@ def path_law(order, target, variables):
             weights = [Fraction(w) for w in weights or [1] * len(orders)]
             out = defaultdict(Fraction)
             for inner, weight in zip(orders, weights, strict=True):
-                for path, p in path_law(inner, target, variables).items():
+                for path, p in path_distribution(inner, target, variables).items():
                     out[path] += p * weight / sum(weights)
             return out
         case _:
@@ -190,19 +195,19 @@ def path_law(order, target, variables):
 def edge_mass(questions, order, present, variables, block=1):
     """{(given, next): expected number of times a question's walk takes this edge}; block = variables per step."""
     out = defaultdict(Fraction)
-    for (given, target), p in question_law(questions, present).items():
-        for path, q in path_law(order, target, variables).items():
+    for (given, target), p in question_distribution(questions, present).items():
+        for path, q in path_distribution(order, target, variables).items():
             for start in range(0, len(path), block):
                 for j in path[start : start + block]:
                     out[given | frozenset(path[:start]), j] += p * q
     return out
 
 
-def mask_law(questions, order, present, variables):
+def mask_distribution(questions, order, present, variables):
     """{given: probability} when every step of a question's path is equally likely; questions without targets add nothing."""
     out = defaultdict(Fraction)
-    for (given, target), p in question_law(questions, present).items():
-        for path, q in path_law(order, target, variables).items():
+    for (given, target), p in question_distribution(questions, present).items():
+        for path, q in path_distribution(order, target, variables).items():
             for s in range(len(path)):
                 out[given | frozenset(path[:s])] += p * q / len(path)
     return out

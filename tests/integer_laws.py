@@ -1,10 +1,10 @@
-"""Laws as whole numbers, one of every kind, fifty cells each."""
+"""Distributions as whole numbers, one of every kind, fifty cells each."""
 
 from decimal import Decimal
 
 import numpy as np
 
-from anyorder.coding import Binary, Even, Scored, shades
+from anyorder.coding import Binary, Scored, Uniform, shades
 
 LEAST = Decimal("0.001")
 
@@ -14,7 +14,7 @@ def numbers(width, cells=50, spread=4000, seed=0):
 
 
 LAWS = {
-    "even": lambda: Even(7),
+    "even": lambda: Uniform(7),
     "binary": lambda: Binary(numbers(1)[:, 0]),
     "scored": lambda: Scored(numbers(5)),
     "one score": lambda: Scored(numbers(1)),

@@ -6,11 +6,11 @@ import numpy as np
 import pandas as pd
 import torch
 
-from anyorder.codecs import FrameSource, ImageCodec, Stage, fit_table_codec
-from anyorder.codecs.images.learning import frozen, untrained
-from anyorder.codecs.images.pyramid import plans
-from anyorder.data import ImageEncoder
 from anyorder.inference import sample
+from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans, untrained_stage
+from anyorder.modalities.tables.codec.table_archives import FrameSource
+from anyorder.modalities.tables.codec.table_codec import fit_table_codec
 from anyorder.subsets import CanonicalOrder, Planned, Question
 
 ENCODERS = {
@@ -30,12 +30,12 @@ def some_codec(name):
 def made(encoder):
     stages = []
     for plan in plans(encoder):
-        model = untrained(encoder, plan, seed=0)
+        model = untrained_stage(encoder, plan, seed=0)
         with torch.random.fork_rng(devices=[]), torch.no_grad():
             torch.manual_seed(1)
             for parameter in model.parameters():
                 parameter += 0.1 * torch.randn(parameter.shape)
-        stages.append(Stage(plan, frozen(model)))
+        stages.append(Stage(plan, frozen_stage(model)))
     return ImageCodec(encoder, tuple(stages))
 
 
@@ -50,12 +50,12 @@ def made_images(name, count, seed):
 
 
 def expected(codec, count, seed):
-    """Images that a codec expects: drawn from its own laws."""
+    """Images that a codec expects: drawn from its own distributions."""
     pixels, rng = torch.zeros(count, *codec.encoder.shape), torch.Generator().manual_seed(seed)
     for stage in codec.stages:
         lattice, known = pixels[:, :: stage.plan.stride, :: stage.plan.stride], stage.plan.known.expand(count, -1)
-        order, blocks = CanonicalOrder(stage.plan.order), Planned(stage.plan.places)
-        drawn = sample(stage.model, lattice.flatten(1), Question(known, ~known), rng, order=order, blocks=blocks)
+        order, schedule = CanonicalOrder(stage.plan.order), Planned(stage.plan.places)
+        drawn = sample(stage.model, lattice.flatten(1), Question(known, ~known), rng, order=order, schedule=schedule)
         lattice.copy_(drawn.view_as(lattice))
     return codec.encoder.decode(pixels.flatten(1))
 

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyorder import AnyOrder, FormatError, InputError, shipped
+from anyorder.errors import FormatError, InputError
+from anyorder.estimator import AnyOrder
+from anyorder.io import shipped
 from some_codecs import some_frame
 
 RNG = np.random.default_rng(0)

@@ -1,4 +1,4 @@
-"""The face for tables: every verb on a table whose law is known."""
+"""The face for tables: every verb on a table whose distribution is known."""
 
 from dataclasses import replace
 
@@ -11,9 +11,13 @@ from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
-from anyorder import AnyOrder, Between, FormatError, InputError, OneOf, Schema, build_model, save_model
-from anyorder.schema import Real
-from anyorder.tables import few_steps
+from anyorder.errors import FormatError, InputError
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.ranges import Between, OneOf
+from anyorder.modalities.tables.table_model import few_steps
+from anyorder.models.any_order import build_model
+from anyorder.schema import Real, Schema
+from anyorder.training import save_model
 
 
 def people(rows=600, seed=0):
@@ -270,7 +274,7 @@ def test_rows_are_kept_only_if_allowed(fitted, tmp_path):
     loaded = AnyOrder.load(tmp_path / "rows.ao")
     assert loaded.keeps_rows_ == fitted.keeps_rows_
     assert [c.held_out_nats for c in loaded.history_] == [c.held_out_nats for c in fitted.history_]
-    assert loaded.about_ == fitted.about_
+    assert loaded.fit_info_ == fitted.fit_info_
 
 
 def test_an_interrupt_ends_the_whole_fit():
@@ -390,7 +394,7 @@ def test_without_rows_answers_rest_on_pairs(counted):
 
 
 def test_a_table_with_very_many_columns_has_a_network_and_counts(monkeypatch):
-    monkeypatch.setattr("anyorder.tables.MOST_COLUMNS", 1)
+    monkeypatch.setattr("anyorder.modalities.tables.table_model.MOST_COLUMNS", 1)
     table = people(200)[0]
     model = AnyOrder(effort=0.02).fit(table)
     assert model.parts_ == ["network", "counts"]

@@ -1,4 +1,4 @@
-"""The energy I-score: equal to its closed form, whatever the number of draws, and least for the true conditional law."""
+"""The energy I-score: equal to its closed form, whatever the number of draws, and least for the true conditional distribution."""
 
 from itertools import product
 

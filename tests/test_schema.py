@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import Category, FormatError, InputError, Ordinal, Real, Schema, Variable
+from anyorder.errors import FormatError, InputError
+from anyorder.schema import Category, Ordinal, Real, Schema, Variable
 
 domains = st.sampled_from([Real(), Category(2), Category(7), Ordinal(3), Ordinal(256)])
 columns = st.dictionaries(st.text(max_size=8), domains, min_size=1, max_size=8)

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from anyorder import AnyOrder
+from anyorder.estimator import AnyOrder
 
 # Checks that cannot apply, and why.
 EXCEPTIONS = {

@@ -4,7 +4,9 @@ import numpy as np
 import pandas as pd
 import torch
 
-from anyorder import AnyOrder, Question, fixed_orders, mixture_log_prob
+from anyorder.estimator import AnyOrder
+from anyorder.inference import fixed_orders, mixture_log_prob
+from anyorder.subsets import Question
 
 from .exchange import Cells, Masks, Score, Task, serve
 

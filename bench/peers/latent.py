@@ -3,11 +3,12 @@
 import numpy as np
 import torch
 
-from anyorder import Question, seeded
-from anyorder.data import TableEncoder
-from anyorder.data.columns import NumberColumn
-from anyorder.rivals import MIWAE, VAE, LatentModel, fit_rival, log_prob, mean, sample
-from anyorder.tables import table_heads
+from anyorder.baselines import MIWAE, VAE, LatentModel, fit_baseline, log_prob, mean, sample
+from anyorder.inference import seeded
+from anyorder.modalities.tables.columns import NumberColumn
+from anyorder.modalities.tables.encoder import TableEncoder
+from anyorder.modalities.tables.table_model import table_heads
+from anyorder.subsets import Question
 
 from .exchange import Cells, Fitted, Task, serve
 from .ours import cells, frame
@@ -20,7 +21,7 @@ def fit_latent(kind: type[LatentModel], task: Task) -> Fitted:
     encoder = TableEncoder.learn(frame(task.train, task))
     x, present = encoder.encode(frame(task.train, task))
     model = kind.build(encoder.schema, table_heads(encoder.schema), seed=task.seed)
-    fit_rival(model, x, present)
+    fit_baseline(model, x, present)
 
     def impute(test: Cells) -> Cells:
         table = frame(test, task)

@@ -5,8 +5,10 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from anyorder import AnyOrder, Question, fixed_orders, mixture_log_prob
-from anyorder.data.columns import NumberColumn
+from anyorder.estimator import AnyOrder
+from anyorder.inference import fixed_orders, mixture_log_prob
+from anyorder.modalities.tables.columns import NumberColumn
+from anyorder.subsets import Question
 
 from .exchange import Cells, Fitted, Task, serve
 
@@ -39,19 +41,21 @@ def means(model: AnyOrder, test: pd.DataFrame) -> Cells:
 
 @torch.no_grad()
 def score_truth(model: AnyOrder, test: Cells, task: Task) -> dict[str, Cells]:
-    """How the truth lies in the laws: `pit` in that of each cell alone, `nats` in the joint law of all hidden cells of a row."""
+    """How the truth lies in the distributions: `pit` in that of each cell alone, `nats` in the joint distribution of
+    all hidden cells of a row.
+    """
     x, known, hidden = asked(model, test, task)
     nats = -mixture_log_prob(model.model_, x, Question(known, hidden), fixed_orders(x.shape[1], 4))
-    return {"pit": place_in_law(model, test, task), "nats": nats.double().numpy()}
+    return {"pit": place_in_distribution(model, test, task), "nats": nats.double().numpy()}
 
 
 @torch.no_grad()
-def place_in_law(model: AnyOrder, test: Cells, task: Task) -> Cells:
-    """The randomised PIT of every cell of the truth given what is left of its row: uniform if the laws are right."""
+def place_in_distribution(model: AnyOrder, test: Cells, task: Task) -> Cells:
+    """The randomised PIT of every cell of the truth given what is left of its row: uniform if the distributions are right."""
     x, known, _ = asked(model, test, task)
     chance = torch.rand(x.shape, generator=torch.Generator().manual_seed(task.seed))
-    laws = model.model_(x, known)
-    return (laws.cdf(x) - chance * laws.log_prob(x).exp()).double().numpy()
+    distributions = model.model_(x, known)
+    return (distributions.cdf(x) - chance * distributions.log_prob(x).exp()).double().numpy()
 
 
 def asked(model: AnyOrder, test: Cells, task: Task) -> tuple[Tensor, Tensor, Tensor]:

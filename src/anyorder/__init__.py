@@ -4,10 +4,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .blend import Blend
-    from .boosting import Boosted
-    from .conditionals import Conditionals
-    from .data import Between, OneOf
     from .errors import AnyOrderError, FormatError, InputError, TrainingError
     from .estimator import AnyOrder
     from .inference import (
@@ -24,10 +20,14 @@ if TYPE_CHECKING:
         step_losses,
         walk,
     )
-    from .measuring import plot_next_best
-    from .memory import Memory
-    from .model import AnyOrderModel, build_model
-    from .pooling import pool
+    from .modalities.tables.acquisition import plot_next_best
+    from .modalities.tables.ranges import Between, OneOf
+    from .modalities.tables.rubin import pool
+    from .models.any_order import AnyOrderModel, build_model
+    from .models.blend import Blend
+    from .models.conditionals import Conditionals
+    from .models.memory import Memory
+    from .models.trees import Boosted
     from .schema import Category, Colour, Ordinal, Real, Recorded, Schema, Variable
     from .subsets import Question, ask
     from .training import Recipe, fit, load_model, progress_bar, save_model
@@ -81,17 +81,17 @@ __all__ = [
 ROOMS = (
     "errors",
     "schema",
-    "conditionals",
     "subsets",
-    "model",
-    "memory",
-    "boosting",
-    "blend",
-    "data",
-    "pooling",
+    "models.conditionals",
+    "models.any_order",
+    "models.memory",
+    "models.trees",
+    "models.blend",
     "training",
     "inference",
-    "measuring",
+    "modalities.tables.ranges",
+    "modalities.tables.rubin",
+    "modalities.tables.acquisition",
     "estimator",
 )
 

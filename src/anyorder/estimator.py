@@ -12,44 +12,35 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 from torch import Generator, Tensor
 
-from .anomalies import Anomalies, find_anomalies
-from .answers import Answer, Consistency
-from .arguments import RandomState, ask_table, by_name, check_positive, check_share, seed_of, up_to, whole_number
-from .compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
-from .data import OnClassToo, Preview, Sentinels, TableEncoder, look_at, looks_like_images, tell_of_gaps
-from .data.columns import CategoryColumn, NumberColumn
-from .data.frames import as_frame, given_back, rows_of
-from .drawing import grid, shorten, sparkline
+from .distributions import DiscreteDistribution
 from .errors import FormatError, InputError, UnavailableError
-from .evidence import as_given, known_of, law_given, narrowed, only_values, read_evidence, rows_within
-from .heads import DiscreteLaw
-from .images import ImageModel, ImageVerbs, fit_image_array
-from .inference import (
-    best_guess,
-    drawn_together,
-    fixed_orders,
-    interval,
-    mixture_log_prob,
-    path_terms,
-    sample,
-    seeded,
-)
-from .markup import columns, table, tag
-from .measuring import MeasuringVerbs
-from .reporting import Report, report_of
-from .sample_weights import copies_of
-from .shipped import model_file
+from .inference import best_guess, drawn_together, fixed_orders, interval, mixture_log_prob, path_terms, sample, seeded
+from .io.shipped import model_file
+from .modalities.compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
+from .modalities.displays import columns, shorten, sparkline, table, tag, text_grid
+from .modalities.images.image_model import ImageModel, ImageVerbs, fit_image_array
+from .modalities.images.pixels import looks_like_images
+from .modalities.tables.acquisition import MeasuringVerbs
+from .modalities.tables.anomalies import Anomalies, find_anomalies
+from .modalities.tables.answers import Answer, Consistency
+from .modalities.tables.columns import CategoryColumn, NumberColumn
+from .modalities.tables.dataframes import Sentinels, as_frame, given_back, rows_of
+from .modalities.tables.encoder import TableEncoder, look_at, tell_of_gaps
+from .modalities.tables.evidence import as_given, distribution_given, known_of, narrowed, only_values, read_evidence, rows_within
+from .modalities.tables.preview import OnClassToo, Preview
+from .modalities.tables.report import Report, report_of
+from .modalities.tables.table_model import copies_of, fit_table
+from .models.trained import Trained, parts_of, rows_in
 from .subsets import CanonicalOrder, Even, MixtureOfOrders, OneByOne, Question
-from .tables import fit_table
-from .trained import Trained, parts_of, rows_in
 from .training import Check, load_model_and_more, save_model
-from .training.checkpoint import history_of, number
-from .training.fit import choose_device
+from .training.checkpoint import checked_number, history_of
+from .training.loop import choose_device
+from .validation import RandomState, ask_table, by_name, check_positive, check_share, seed_of, up_to, whole_number
 
 Frame = Any
-Label = object  # the name of a column; those of pandas need not be text
+ColumnLabel = object  # the name of a column; those of pandas need not be text
 Row = Any  # a mapping of labels to values, such as a row of a pandas table
-ROWS_PER_CALL = 512
+BEST_GUESS_ROWS_PER_CALL = 512
 MOST_SHOWN = 30  # columns of a model that is displayed
 
 
@@ -58,7 +49,7 @@ MOST_ORDERS = 100_000  # that a file may ask for
 
 def training_of(about: Mapping[str, Any]) -> dict[str, Any]:
     """What a file says of how its model was fitted: numbers, by name."""
-    return {str(name): number(value, type(value)) for name, value in about.items()}
+    return {str(name): checked_number(value, type(value)) for name, value in about.items()}
 
 
 @final
@@ -142,9 +133,9 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.encoder_, self.schema_ = encoder, encoder.schema
         self.n_features_in_ = len(encoder.names)
         self.feature_names_in_ = np.array(encoder.names, dtype=object)
-        self.like_ = X[:0] if isinstance(X, np.ndarray) else given_back(as_frame(X).head(0), X)
+        self.template_ = X[:0] if isinstance(X, np.ndarray) else given_back(as_frame(X).head(0), X)
         self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
-        self.about_ = {"rows": len(x), "effort": self.effort}
+        self.fit_info_ = {"rows": len(x), "effort": self.effort}
         self.codec_, self.name_ = codec, ""
         return self
 
@@ -210,7 +201,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
         """Two tables in which the gaps of number columns hold the ends of an interval that has `level` of the probability.
 
-        The ends are exact quantiles of the law of each cell given the rest of its row. Gaps of categories stay gaps.
+        The ends are exact quantiles of the distribution of each cell given the rest of its row. Gaps of categories stay gaps.
         """
         check_share("level", level)
         x, present = self._encode(X)
@@ -237,22 +228,22 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             return self.image_model_.sample(n, steps, temperature, label, seed_of(self.random_state))
         self._check(label=label)
         n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
-        blocks = OneByOne() if steps is None else Even(whole_number("steps", steps, 1))
+        schedule = OneByOne() if steps is None else Even(whole_number("steps", steps, 1))
         x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
         orders = MixtureOfOrders(self._orders())  # the same as those that are scored
-        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, blocks=blocks, temperature=temperature)
+        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, schedule=schedule, temperature=temperature)
         exactly = as_given(self.encoder_, values)
-        return narrowed(self.encoder_, values).frame(drawn, self.like_, exactly, self._numpy_rng())
+        return narrowed(self.encoder_, values).frame(drawn, self.template_, exactly, self._numpy_rng())
 
-    def conditional(self, row: Row, target: Label) -> Answer:
-        """The law of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
+    def conditional(self, row: Row, target: ColumnLabel) -> Answer:
+        """The distribution of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
 
         The answer also says how many training rows match (`rows`, `share`), and what every condition did (`explain`).
         """
         self._check()
         place = self.schema_.index(target)
         given = known_of(self.encoder_, by_name("row", row), str(target))
-        found = law_given(self.model_, read_evidence(self.encoder_, given), place, self._rng())
+        found = distribution_given(self.model_, read_evidence(self.encoder_, given), place, self._rng())
         return Answer(*found, self.encoder_.columns[place], given, lambda other: self.conditional(other, target))
 
     def probability(self, event: Row, given: Row | None = None) -> float:
@@ -269,7 +260,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             known[name] = what
         return result
 
-    def predict(self, X: Frame, target: Label | None = None) -> NDArray[Any]:
+    def predict(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
 
         The mean is not rounded to the values of the column, as in `transform`; of dates and of numbers that have few values it
@@ -278,7 +269,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         place, x, known = self._all_but(X, target)
         return self.encoder_.columns[place].best_guess(self._best(x, known)[:, place].double().numpy())
 
-    def predict_mean(self, X: Frame, target: Label | None = None) -> NDArray[np.float64]:
+    def predict_mean(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[np.float64]:
         """The mean of one column (the last, if none is named) given all others; of categories, too, if they are numbers."""
         place, x, known = self._all_but(X, target)
         column = self.encoder_.columns[place]
@@ -288,18 +279,27 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             raise InputError(f"Column {column.name!r} {column.says()}: no numbers, so it has no mean. Use predict.")
         return self.predict_proba(X, column.name) @ np.array(column.levels, dtype=np.float64)
 
-    def predict_proba(self, X: Frame, target: Label | None = None) -> NDArray[np.float64]:
+    def predict_proba(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[np.float64]:
         """The probability of every level of a category (the last column, if none is named) given all others, as in `levels`."""
         place, x, known = self._all_but(X, target)
         self.levels(self.schema_.names[place])
         with torch.no_grad():
-            laws = [self.model_(x[rows], known[rows]).law(place) for rows in torch.arange(len(x)).split(ROWS_PER_CALL)]
-        table = np.concatenate([law.pmf().double().numpy() for law in laws if isinstance(law, DiscreteLaw)])
+            distributions = [
+                self.model_(x[rows], known[rows]).distribution(place)
+                for rows in torch.arange(len(x)).split(BEST_GUESS_ROWS_PER_CALL)
+            ]
+        table = np.concatenate(
+            [
+                distribution.pmf().double().numpy()
+                for distribution in distributions
+                if isinstance(distribution, DiscreteDistribution)
+            ]
+        )
         column = self.encoder_.columns[place]
         assert isinstance(column, CategoryColumn)
         return column.spread(table)
 
-    def levels(self, target: Label) -> tuple[Any, ...]:
+    def levels(self, target: ColumnLabel) -> tuple[Any, ...]:
         """The values of a category, in the order of `predict_proba`."""
         self._check()
         column = self.encoder_.columns[self.schema_.index(target)]
@@ -333,7 +333,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         if self.images_ is not None:
             return f"{head}\n{self.images_!r}"
         body = [[name, kind, sparkline(heights), values] for name, kind, heights, values in self._described()]
-        return "\n".join([head, self._learned(), *grid(["column", "kind", "shape", "values"], body)])
+        return "\n".join([head, self._learned(), *text_grid(["column", "kind", "shape", "values"], body)])
 
     def _repr_html_inner(self) -> str:
         """scikit-learn's diagram, and below it what was learned."""
@@ -360,8 +360,11 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         """Of the first columns name, kind, the shape of the values with nothing known, and which they are."""
         with torch.no_grad():
             nothing = torch.zeros(1, len(self.schema_))
-            laws = self.model_(nothing, nothing.bool())
-            made = [Answer(laws.law(i), torch.ones(1), None, c) for i, c in enumerate(self.encoder_.columns[:MOST_SHOWN])]
+            distributions = self.model_(nothing, nothing.bool())
+            made = [
+                Answer(distributions.distribution(i), torch.ones(1), None, c)
+                for i, c in enumerate(self.encoder_.columns[:MOST_SHOWN])
+            ]
         described = [(one.column.name, *one.outline()) for one in made]
         rest = len(self.encoder_.columns) - len(made)
         return described + ([(f"and {rest} more", "", [], "")] if rest else [])
@@ -383,7 +386,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
             return
         history = [list(check._replace(seconds=0.0)) for check in self.history_]
         table, attached = self.encoder_.to_json(), self.attached_()
-        save_model(self.model_, path, attached=attached, table=table, orders=self.orders, history=history, fit=self.about_)
+        save_model(self.model_, path, attached=attached, table=table, orders=self.orders, history=history, fit=self.fit_info_)
 
     @classmethod
     def load(cls, path: str | Path) -> "AnyOrder":
@@ -394,7 +397,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         model, about = load_model_and_more(model_file(path))
         try:
             face = cls(orders=up_to("orders", about.get("orders", 4), MOST_ORDERS))
-            history, face.about_ = history_of(about.get("history", [])), training_of(about.get("fit", {}))
+            history, face.fit_info_ = history_of(about.get("history", [])), training_of(about.get("fit", {}))
         except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
         face.codec_, face.name_ = attached_codec(about, path), "" if model_file(path) == Path(path) else str(path)
@@ -408,7 +411,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         face.encoder_ = TableEncoder.from_json(about["table"])
         face.schema_, face.model_ = model.schema, model
         face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
-        face.like_ = as_frame(np.zeros((0, 0))).to_native()
+        face.template_ = as_frame(np.zeros((0, 0))).to_native()
         return face
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
@@ -453,12 +456,12 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         for place, column in enumerate(self.encoder_.columns):
             own = len(column.common) if isinstance(column, CategoryColumn) and column.rare else None
             rows = (~known[:, place] & (guess[:, place] == own)).nonzero().squeeze(-1) if own else x.new_empty(0)
-            for some in rows.long().split(ROWS_PER_CALL) if len(rows) else ():
+            for some in rows.long().split(BEST_GUESS_ROWS_PER_CALL) if len(rows) else ():
                 with torch.no_grad():
-                    law = self.model_(x[some], known[some]).law(place)
-                assert isinstance(law, DiscreteLaw)
+                    distribution = self.model_(x[some], known[some]).distribution(place)
+                assert isinstance(distribution, DiscreteDistribution)
                 assert isinstance(column, CategoryColumn)
-                levels = column.spread(law.pmf().double().numpy())
+                levels = column.spread(distribution.pmf().double().numpy())
                 guess[some, place] = torch.tensor(levels.argmax(-1).clip(max=own)).to(guess.dtype)
         return guess
 
@@ -472,7 +475,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
     def _orders(self) -> list[CanonicalOrder]:
         return fixed_orders(len(self.schema_), whole_number("orders", self.orders, 1))
 
-    def _all_but(self, X: Frame, target: Label | None) -> tuple[int, Tensor, Tensor]:
+    def _all_but(self, X: Frame, target: ColumnLabel | None) -> tuple[int, Tensor, Tensor]:
         x, present = self._encode(X)
         place = len(self.schema_) - 1 if target is None else self.schema_.index(target)
         known = present.clone()

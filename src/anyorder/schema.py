@@ -98,7 +98,7 @@ class Recorded:
             raise InputError(f"Recorded got bounds={self.bounds}; expected two rising numbers, or () for none.")
 
 
-TOGETHER = (16, 64, 256)  # categories of at most so many levels share a table, as wide as the largest of them
+LEVELS_TOGETHER = (16, 64, 256)  # categories of at most so many levels share a table, as wide as the largest of them
 
 Domain = Real | Category | Ordinal | Colour | Recorded
 
@@ -204,7 +204,7 @@ class Schema:
         return [name for name, chosen in zip(self.names, mask.tolist(), strict=True) if chosen]
 
     def check(self, x: Any, present: Any) -> None:
-        """Refuse values that no law of this schema can have produced; without `present`, only a wrong shape or type."""
+        """Refuse values that no distribution of this schema can have produced; without `present`, only a wrong shape or type."""
         expected = f"expected a 2-D tensor (rows, {len(self)} variables)"
         present = torch.zeros_like(x, dtype=torch.bool) if present is None and isinstance(x, Tensor) else present
         for name, value in (("x", x), ("present", present)):
@@ -259,12 +259,14 @@ def _shortlist(names: Sequence[str]) -> str:
 
 
 def alike(schema: Schema) -> list[list[int]]:
-    """The variables grouped by the kind of their law, in order of appearance: numbers, and codes of about the same size."""
+    """The variables grouped by the kind of their distribution, in order of appearance: numbers, and codes of about the
+    same size.
+    """
     groups: dict[object, list[int]] = {}
     for i, variable in enumerate(schema):
         domain = variable.domain
         key: object = Recorded if isinstance(domain, Recorded) else domain
         if isinstance(domain, Category):
-            key = next((size for size in TOGETHER if domain.levels <= size), domain)
+            key = next((size for size in LEVELS_TOGETHER if domain.levels <= size), domain)
         groups.setdefault(key, []).append(i)
     return list(groups.values())

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
-from anyorder.cli import app
+from anyorder.cli.commands import app
 
 
 def make_people(rows=200, seed=0):

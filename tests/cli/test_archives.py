@@ -11,10 +11,11 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from anyorder.codecs import ArraySource, archives
+from anyorder.archives import archive
 from anyorder.coding import Archive, ArchiveWriter
-from anyorder.data.image import read_image, write_image
 from anyorder.errors import InputError
+from anyorder.modalities.images.image_archives import ArraySource
+from anyorder.modalities.images.pixels import read_image, write_image
 from some_codecs import some_codec, some_frame, some_images
 
 
@@ -96,14 +97,14 @@ def test_a_model_that_is_too_large_is_left_out_and_nothing_else_is_passed_over(t
     images = some_images("grey", 40)
     np.save(tmp_path / "a.npy", images)
     monkeypatch.setattr(ArraySource, "own_codec", lambda source, *_: some_codec("grey"))
-    monkeypatch.setattr(archives, "MOST_MODEL", 10)
+    monkeypatch.setattr(archive, "MOST_MODEL", 10)
     assert run("compress", tmp_path / "a.npy", "-o", tmp_path / "a.aoz").exit_code == 0
     assert json.loads(run("inspect", tmp_path / "a.aoz", "--json").stdout)["model"] is None
 
     def refuse(*_):
         raise InputError("another reason")
 
-    monkeypatch.setattr(archives, "read_again", refuse)
+    monkeypatch.setattr(archive, "read_again", refuse)
     result = run("compress", tmp_path / "a.npy", "-o", tmp_path / "b.aoz")
     assert result.exit_code == 1
     assert "another reason" in result.stderr
@@ -204,7 +205,7 @@ def test_devices_are_not_replaced(tmp_path, run):
 
 
 def test_a_model_inside_that_is_damaged_is_told(tmp_path, run):
-    content = bytearray((Path(__file__).parents[1] / "codecs" / "kept" / "csv.aoz").read_bytes())
+    content = bytearray((Path(__file__).parents[1] / "archives" / "kept" / "csv.aoz").read_bytes())
     content[Archive(bytes(content)).places[0] + 60] ^= 1
     (tmp_path / "a.aoz").write_bytes(content)
     assert "damaged: the model inside the archive is lost" in run("inspect", tmp_path / "a.aoz").stdout

@@ -5,11 +5,12 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from anyorder import InputError
-from anyorder.cli.cells import ends, find_column, kind_of, one_value, plain, reason_then, typed
+from anyorder.cli.cells import ends, find_column, kind_of_column, one_value, plain, reason_then, typed
 from anyorder.cli.question import Compared, Within
-from anyorder.data import Between, OneOf, TableEncoder
-from anyorder.data.columns import CategoryColumn, NumberColumn
+from anyorder.errors import InputError
+from anyorder.modalities.tables.columns import CategoryColumn, NumberColumn
+from anyorder.modalities.tables.encoder import TableEncoder
+from anyorder.modalities.tables.ranges import Between, OneOf
 
 CITY = CategoryColumn("city", ("Oslo", "Rome", "<=50K", ""))
 FLAG = CategoryColumn("flag", (False, True))
@@ -93,7 +94,7 @@ def test_values_as_json_holds_them():
     assert plain(INSTANT, dt.datetime(2024, 2, 29)) == "2024-02-29 00:00:00"
     assert plain(DAY, dt.date(2024, 2, 29)) == "2024-02-29"
     assert plain(AGE, np.int64(3)) == 3
-    assert [kind_of(c) for c in (CITY, AGE, SIZE, DAY, INSTANT, MIDNIGHT)] == [
+    assert [kind_of_column(c) for c in (CITY, AGE, SIZE, DAY, INSTANT, MIDNIGHT)] == [
         "category",
         "whole number",
         "number",

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyorder import AnyOrder
+from anyorder.estimator import AnyOrder
 
 
 def document(result):
@@ -75,11 +75,11 @@ def test_ask_for_a_category(run, model):
     assert "income" in lines[5]
     assert "member" in lines[5]
     found = document(run("ask", model, "city | income=20.5, member=true", "--json"))
-    law = found["answers"][0]["probabilities"]
-    assert sum(item["probability"] for item in law) == pytest.approx(1, abs=1e-4)
-    assert [item["probability"] for item in law] == sorted((item["probability"] for item in law), reverse=True)
+    distribution = found["answers"][0]["probabilities"]
+    assert sum(item["probability"] for item in distribution) == pytest.approx(1, abs=1e-4)
+    assert [item["probability"] for item in distribution] == sorted((item["probability"] for item in distribution), reverse=True)
     expected = AnyOrder.load(model).conditional({"income": 20.5, "member": True}, "city").pmf()
-    assert {item["value"]: item["probability"] for item in law} == pytest.approx(expected, abs=1e-5)
+    assert {item["value"]: item["probability"] for item in distribution} == pytest.approx(expected, abs=1e-5)
 
 
 def test_ask_for_a_number(run, model):

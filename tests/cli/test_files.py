@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anyorder import FormatError, InputError
-from anyorder.cli.files import check_output, read_table, write_table
+from anyorder.cli.table_files import check_output, read_table, write_table
+from anyorder.errors import FormatError, InputError
 
 TABLE = pd.DataFrame(
     {

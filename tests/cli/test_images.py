@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from anyorder.data.image import read_image, write_image
+from anyorder.modalities.images.pixels import read_image, write_image
 
 
 @pytest.fixture(scope="module")

@@ -90,7 +90,7 @@ def test_one_proposal_as_json(model, prices, run):
     document = json.loads(result.stdout)
     assert document["target"] == "income"
     assert document["known"] == {"city": "Oslo"}
-    assert document["law"]["kind"] == "number"
+    assert document["distribution"]["kind"] == "number"
     assert {line["measurement"] for line in document["measurements"]} == {"form", "zip"}
     assert document["measurements"][0]["advised"] is True
     assert document["stop"] is None

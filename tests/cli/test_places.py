@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from anyorder import AnyOrder, FormatError, InputError
-from anyorder.cli import files
+from anyorder.cli import table_files
 from anyorder.cli.models import keep
-from anyorder.data.image import read_image, read_labelled, write_image
-from anyorder.drawing import visible
-from anyorder.errors import WriteError
+from anyorder.errors import FormatError, InputError, WriteError
+from anyorder.estimator import AnyOrder
+from anyorder.modalities.displays import visible
+from anyorder.modalities.images.pixels import read_image, read_labelled, write_image
 
 
 def test_impossible_places_are_found_out_before_training(people, tmp_path, run, monkeypatch):
@@ -116,16 +116,16 @@ def test_what_could_not_be_read_back_is_not_saved(model, tmp_path):
 
 def test_devices_and_pipes_without_an_end_are_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="'/dev/zero' is a device, not a regular file"):
-        files.read_bytes(Path("/dev/zero"))
-    monkeypatch.setattr(files, "LONGEST_LINE", 2**21)
-    monkeypatch.setattr(files, "MOST_FLOWING", 2**22)
+        table_files.read_bytes(Path("/dev/zero"))
+    monkeypatch.setattr(table_files, "LONGEST_LINE", 2**21)
+    monkeypatch.setattr(table_files, "MOST_FLOWING", 2**22)
     with pytest.raises(InputError, match="has a line of more than 2 MB; expected rows of a table"):
-        files.flowing(io.BytesIO(bytes(2**23)), "Standard input")
+        table_files.flowing(io.BytesIO(bytes(2**23)), "Standard input")
     with pytest.raises(InputError, match=r"does not end after 0 GB\. Save it to a file, and name that"):
-        files.flowing(io.BytesIO(b"a,b\n" * 2**21), "Standard input")
+        table_files.flowing(io.BytesIO(b"a,b\n" * 2**21), "Standard input")
     os.mkfifo(tmp_path / "t.csv")
     threading.Thread(target=lambda: (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\n")).start()
-    assert files.read_bytes(tmp_path / "t.csv") == b"a,b\n1,2\n"
+    assert table_files.read_bytes(tmp_path / "t.csv") == b"a,b\n1,2\n"
 
 
 def test_what_a_terminal_would_obey_is_shown(tmp_path, run):

@@ -4,19 +4,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import InputError
 from anyorder.cli.question import (
     Among,
     Asked,
     Compared,
     Is,
-    Part,
+    QuestionPart,
     Within,
     parse_evidence,
     parse_names,
     parse_question,
     write_question,
 )
+from anyorder.errors import InputError
 
 WORDS = st.text(min_size=0, max_size=12) | st.sampled_from(
     ["in", "a in (b", "a..b", "..", ".", "<=50K", "O'Brien", '"', "''", "x=", "|"]
@@ -32,7 +32,7 @@ NAMES = st.lists(WORDS, min_size=1, max_size=5, unique=True)
 def test_what_was_written_is_what_is_read(names, data):
     cut = data.draw(st.integers(1, len(names)))
     wanted = [data.draw(WANTED if place >= cut else st.none() | WANTED) for place in range(len(names))]
-    parts = [Part(name, kind and kind[0](*kind[1])) for name, kind in zip(names, wanted, strict=True)]
+    parts = [QuestionPart(name, kind and kind[0](*kind[1])) for name, kind in zip(names, wanted, strict=True)]
     asked = Asked(tuple(parts[:cut]), tuple(parts[cut:]))
     assert parse_question(write_question(asked)) == asked
 
@@ -49,22 +49,25 @@ def test_any_text_is_read_or_refused_with_a_reason(text):
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("income", Asked((Part("income"),))),
-        ("income|age=39", Asked((Part("income"),), (Part("age", Is("39")),))),
-        (" income , age | city = New York ", Asked((Part("income"), Part("age")), (Part("city", Is("New York")),))),
-        ("income=<=50K", Asked((Part("income", Is("<=50K")),))),
-        ("hours per week=30.5 .. 40", Asked((Part("hours per week", Within("30.5", "40")),))),
-        ("a=..-3", Asked((Part("a", Within(None, "-3")),))),
-        ("a=2020-01-01..", Asked((Part("a", Within("2020-01-01", None)),))),
-        ("a | b=1.., c=2", Asked((Part("a"),), (Part("b", Within("1", None)), Part("c", Is("2"))))),
-        ("city in (Oslo, 'Washington, D.C.')", Asked((Part("city", Among(("Oslo", "Washington, D.C."))),))),
-        ("born in in(Oslo)", Asked((Part("born in", Among(("Oslo",))),))),
-        ('\'a | b\'="he said ""no"""', Asked((Part("a | b", Is('he said "no"')),))),
-        ("name=O'Brien | größe='1..2'", Asked((Part("name", Is("O'Brien")),), (Part("größe", Is("1..2")),))),
-        ("note=''", Asked((Part("note", Is("")),))),
-        ("income=>50K | age>60", Asked((Part("income", Is(">50K")),), (Part("age", Compared(">", "60")),))),
-        ("a>=1, b <= 2", Asked((Part("a", Within("1", None)), Part("b", Within(None, "2"))))),
-        ("a<-1, b != 'x y'", Asked((Part("a", Compared("<", "-1")), Part("b", Compared("!=", "x y"))))),
+        ("income", Asked((QuestionPart("income"),))),
+        ("income|age=39", Asked((QuestionPart("income"),), (QuestionPart("age", Is("39")),))),
+        (
+            " income , age | city = New York ",
+            Asked((QuestionPart("income"), QuestionPart("age")), (QuestionPart("city", Is("New York")),)),
+        ),
+        ("income=<=50K", Asked((QuestionPart("income", Is("<=50K")),))),
+        ("hours per week=30.5 .. 40", Asked((QuestionPart("hours per week", Within("30.5", "40")),))),
+        ("a=..-3", Asked((QuestionPart("a", Within(None, "-3")),))),
+        ("a=2020-01-01..", Asked((QuestionPart("a", Within("2020-01-01", None)),))),
+        ("a | b=1.., c=2", Asked((QuestionPart("a"),), (QuestionPart("b", Within("1", None)), QuestionPart("c", Is("2"))))),
+        ("city in (Oslo, 'Washington, D.C.')", Asked((QuestionPart("city", Among(("Oslo", "Washington, D.C."))),))),
+        ("born in in(Oslo)", Asked((QuestionPart("born in", Among(("Oslo",))),))),
+        ('\'a | b\'="he said ""no"""', Asked((QuestionPart("a | b", Is('he said "no"')),))),
+        ("name=O'Brien | größe='1..2'", Asked((QuestionPart("name", Is("O'Brien")),), (QuestionPart("größe", Is("1..2")),))),
+        ("note=''", Asked((QuestionPart("note", Is("")),))),
+        ("income=>50K | age>60", Asked((QuestionPart("income", Is(">50K")),), (QuestionPart("age", Compared(">", "60")),))),
+        ("a>=1, b <= 2", Asked((QuestionPart("a", Within("1", None)), QuestionPart("b", Within(None, "2"))))),
+        ("a<-1, b != 'x y'", Asked((QuestionPart("a", Compared("<", "-1")), QuestionPart("b", Compared("!=", "x y"))))),
     ],
 )
 def test_the_grammar(text, expected):
@@ -97,9 +100,9 @@ def test_what_cannot_be_read_is_explained(text, message):
 
 def test_evidence_and_names():
     assert parse_evidence(["city=Oslo", "age=3..4, sex=F"]) == (
-        Part("city", Is("Oslo")),
-        Part("age", Within("3", "4")),
-        Part("sex", Is("F")),
+        QuestionPart("city", Is("Oslo")),
+        QuestionPart("age", Within("3", "4")),
+        QuestionPart("sex", Is("F")),
     )
     assert parse_names(["a, 'b, c'", "d"]) == ["a", "b, c", "d"]
     with pytest.raises(InputError, match=r"Got 'a=3'; expected names of columns only, such as a\."):
@@ -128,5 +131,5 @@ def test_evidence_and_names():
 )
 def test_every_comparison_with_and_without_blanks(sign, wanted, blank):
     text = f"body_mass_g{blank}{sign}{blank}4000"
-    assert parse_question(text).targets == (Part("body_mass_g", wanted),)
-    assert parse_question(f"species | {text}").given == (Part("body_mass_g", wanted),)
+    assert parse_question(text).targets == (QuestionPart("body_mass_g", wanted),)
+    assert parse_question(f"species | {text}").given == (QuestionPart("body_mass_g", wanted),)

@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyorder.cli.dialect import Written
-from anyorder.cli.files import in_bytes, read_table
-from anyorder.cli.texts import read_texts, style_of
+from anyorder.cli.filling import read_texts, style_of
+from anyorder.cli.table_files import WrittenNumbers, in_bytes, read_table
 
 CITIES = ["Oslo", " Rome ", "Washington, D.C.", 'the "Loop"', "two\nlines", "tab\there"]
 GAPS = ["", "NA", "NaN", "null", "N/A", "None"]
@@ -86,7 +85,7 @@ FILLED = {
 
 
 def check_filled(before, after):
-    """The law: the same columns in the same order, every observed text the same, every gap of the model filled."""
+    """The distribution: the same columns in the same order, every observed text the same, every gap of the model filled."""
     assert list(after) == list(before)
     for name, cells in before.items():
         assert len(after[name]) == len(cells)
@@ -146,7 +145,9 @@ def test_a_value_never_seen_keeps_its_text(run, texts_model):
 def test_texts_are_written_as_they_are_read(name, separator):
     cells = ["a,b", "a\tb", 'say "hi"', '"', "'", "two\nlines", "\r", "\r\n", " ", "", "NA", "\\", "\\n", "Ærø", "#", "00"]
     frame = pd.DataFrame({"cell": cells, "place": [f"{i:03}" for i in range(len(cells))]})
-    assert read_texts(in_bytes(frame, Path(name)), Written("utf-8-sig", separator, ".")).to_dict("list") == frame.to_dict("list")
+    assert read_texts(in_bytes(frame, Path(name)), WrittenNumbers("utf-8-sig", separator, ".")).to_dict("list") == frame.to_dict(
+        "list"
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,42 +1,42 @@
-"""Bits: what was coded is decoded, whatever the law, and costs what the law says."""
+"""Bits: what was coded is decoded, whatever the distribution, and costs what the distribution says."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from integer_distributions import LAWS
 
-from anyorder import FormatError
-from anyorder.coding import Decoder, Encoder, Even
+from anyorder.coding import Decoder, Encoder, Uniform
 from anyorder.coding.frequencies import TOTAL
-from integer_laws import LAWS
+from anyorder.errors import FormatError
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_every_symbol_comes_back(name):
-    law, rng = LAWS[name](), np.random.default_rng(0)
-    several = [rng.integers(0, law.size, 50) for _ in range(5)] + [np.zeros(50, int), np.full(50, law.size - 1)]
+    distribution, rng = LAWS[name](), np.random.default_rng(0)
+    several = [rng.integers(0, distribution.size, 50) for _ in range(5)] + [np.zeros(50, int), np.full(50, distribution.size - 1)]
     encoder = Encoder()
     for symbols in several:
-        assert (encoder(law, symbols) == symbols).all()
+        assert (encoder(distribution, symbols) == symbols).all()
     decoder = Decoder(encoder.content())
     for symbols in several:
-        assert (decoder(law, np.zeros(50, int)) == symbols).all()
+        assert (decoder(distribution, np.zeros(50, int)) == symbols).all()
 
 
-def drawn(law, rng):
-    """Symbols as frequent as the law says."""
-    below = np.stack([law.below(np.full(50, symbol)) for symbol in range(law.size)], -1)
+def drawn(distribution, rng):
+    """Symbols as frequent as the distribution says."""
+    below = np.stack([distribution.below(np.full(50, symbol)) for symbol in range(distribution.size)], -1)
     return (below <= rng.integers(0, TOTAL, (50, 1))).sum(-1) - 1
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_bits_are_those_of_the_law(name):
-    law, rng = LAWS[name](), np.random.default_rng(0)
+    distribution, rng = LAWS[name](), np.random.default_rng(0)
     encoder, expected = Encoder(), 0.0
     for _ in range(100):
-        symbols = drawn(law, rng)
-        encoder(law, symbols)
-        expected -= np.log2((law.below(symbols + 1) - law.below(symbols)) / TOTAL).sum()
+        symbols = drawn(distribution, rng)
+        encoder(distribution, symbols)
+        expected -= np.log2((distribution.below(symbols + 1) - distribution.below(symbols)) / TOTAL).sum()
     assert 8 * len(encoder.content()) == pytest.approx(expected, rel=1e-3, abs=64)
 
 
@@ -75,7 +75,7 @@ def test_signed_numbers_come_back(numbers):
 
 def test_nothing_costs_nothing():
     encoder = Encoder()
-    encoder(Even(5), np.zeros(0, int))
+    encoder(Uniform(5), np.zeros(0, int))
     assert len(encoder.content()) == 0
 
 

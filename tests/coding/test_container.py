@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import FormatError, InputError
 from anyorder.coding import Archive, ArchiveWriter, container
 from anyorder.coding.container import MAGIC, part
+from anyorder.errors import FormatError, InputError
 
 ABOUT = {"what": "a test", "names": ["ä", "b"]}
 INNER = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Laws as whole numbers: exact sums, no zero, and what the heads say in floating point."""
+"""Distributions as whole numbers: exact sums, no zero, and what the heads say in floating point."""
 
 import math
 import zlib
@@ -6,31 +6,31 @@ import zlib
 import numpy as np
 import pytest
 import torch
+from integer_distributions import LAWS, LEAST
 
-from anyorder.codecs.laws import coded
-from anyorder.coding import Coder, tables
+from anyorder.archives.codecs import coded
+from anyorder.coding import Coder, frequencies
 from anyorder.coding.frequencies import TOTAL, edges, starts
-from anyorder.heads import Bernoulli, Categorical, ColourMixture, LogisticMixture
-from integer_laws import LAWS, LEAST
+from anyorder.distributions import Bernoulli, Categorical, ColourMixture, LogisticMixture
 
 
 @pytest.mark.parametrize("name", LAWS)
 def test_every_symbol_has_a_share_and_all_add_up(name):
-    law = LAWS[name]()
-    below = np.stack([law.below(np.full(50, symbol)) for symbol in range(law.size + 1)])
+    distribution = LAWS[name]()
+    below = np.stack([distribution.below(np.full(50, symbol)) for symbol in range(distribution.size + 1)])
     assert (below[0] == 0).all()
     assert (below[-1] == TOTAL).all()
     assert (np.diff(below, axis=0) >= 1).all()
 
 
 def test_tables_are_the_functions_they_are_named_after():
-    z = (np.arange(len(tables.sigmoid())) - len(tables.sigmoid()) // 2) / 2**tables.ARGUMENT
-    assert np.abs(tables.sigmoid() / 2**tables.SHARE - 1 / (1 + np.exp(-z))).max() < 2 / 2**tables.SHARE
-    d = np.arange(len(tables.exponential())) / 2**tables.COARSE
-    assert np.abs(tables.exponential() / 2**tables.WEIGHT - np.exp(-d)).max() < 1 / 2**tables.WEIGHT
-    raw = (np.arange(len(tables.steepness(LEAST))) + 0.5) / 2**tables.COARSE - tables.MOST
-    expected = 2**tables.STEEP / (0.001 + np.log1p(np.exp(raw - 1)))
-    assert np.abs(tables.steepness(LEAST) / expected - 1).max() < 3e-4  # whole numbers, some of them small
+    z = (np.arange(len(frequencies.sigmoid())) - len(frequencies.sigmoid()) // 2) / 2**frequencies.ARGUMENT
+    assert np.abs(frequencies.sigmoid() / 2**frequencies.SHARE - 1 / (1 + np.exp(-z))).max() < 2 / 2**frequencies.SHARE
+    d = np.arange(len(frequencies.exponential())) / 2**frequencies.COARSE_BITS
+    assert np.abs(frequencies.exponential() / 2**frequencies.WEIGHT - np.exp(-d)).max() < 1 / 2**frequencies.WEIGHT
+    raw = (np.arange(len(frequencies.steepness_table(LEAST))) + 0.5) / 2**frequencies.COARSE_BITS - frequencies.LARGEST_ARGUMENT
+    expected = 2**frequencies.STEEP / (0.001 + np.log1p(np.exp(raw - 1)))
+    assert np.abs(frequencies.steepness_table(LEAST) / expected - 1).max() < 3e-4  # whole numbers, some of them small
 
 
 def test_tables_never_change():
@@ -43,9 +43,9 @@ def test_tables_never_change():
         "starts": 1844891904,
     }
     found = {
-        "sigmoid": zlib.crc32(tables.sigmoid().astype("<i8").tobytes()),
-        "exponential": zlib.crc32(tables.exponential().astype("<i8").tobytes()),
-        "steepness": zlib.crc32(tables.steepness(LEAST).astype("<i8").tobytes()),
+        "sigmoid": zlib.crc32(frequencies.sigmoid().astype("<i8").tobytes()),
+        "exponential": zlib.crc32(frequencies.exponential().astype("<i8").tobytes()),
+        "steepness": zlib.crc32(frequencies.steepness_table(LEAST).astype("<i8").tobytes()),
         "edges": zlib.crc32(edges(256).astype("<i8").tobytes()),
         "starts": zlib.crc32(starts(5).astype("<i8").tobytes()),
     }
@@ -58,8 +58,8 @@ class Counting(Coder):
     def __init__(self):
         self.bits = 0.0
 
-    def __call__(self, law, symbols):
-        share = (law.below(symbols + 1) - law.below(symbols)) / TOTAL
+    def __call__(self, distribution, symbols):
+        share = (distribution.below(symbols + 1) - distribution.below(symbols)) / TOTAL
         self.bits -= np.log2(share)
         return symbols
 
@@ -79,7 +79,7 @@ class Counting(Coder):
     ids=["bernoulli", "categorical", "shades", "one component", "colours"],
 )
 def test_symbols_cost_what_the_heads_say(head, levels):
-    """The integer law next to the law in floating point that was trained."""
+    """The integer distribution next to the distribution in floating point that was trained."""
     rng = np.random.default_rng(1)
     said = torch.from_numpy(rng.integers(-2500, 2500, (2000, head.width)) / 1024)
     symbols = head(said).sample(torch.Generator().manual_seed(0)).long().numpy()

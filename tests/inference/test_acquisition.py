@@ -6,7 +6,7 @@ import math
 import pytest
 import torch
 
-from anyorder import InputError, seeded
+from anyorder.errors import InputError
 from anyorder.inference import (
     CandidateRatio,
     EntropyDifference,
@@ -14,11 +14,12 @@ from anyorder.inference import (
     GainPerCost,
     Measurement,
     Policy,
-    Stop,
+    StopReason,
     TargetRatio,
     acquire,
     choose,
     one_by_one,
+    seeded,
     uncertainty,
 )
 from exact import JointTable, mask_of
@@ -195,11 +196,11 @@ def test_a_row_stops_when_its_target_is_certain_enough():
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({}, Stop.NOTHING_LEFT),
-        ({"budget": 0.15}, Stop.BUDGET),
-        ({"policy": Policy(GainMinusCost(1e-6))}, Stop.NOT_WORTH_IT),
-        ({"policy": Policy(certain=10.0)}, Stop.CERTAIN),
-        ({"policy": Policy(steps=1)}, Stop.STEPS),
+        ({}, StopReason.NOTHING_LEFT),
+        ({"budget": 0.15}, StopReason.BUDGET),
+        ({"policy": Policy(GainMinusCost(1e-6))}, StopReason.NOT_WORTH_IT),
+        ({"policy": Policy(certain=10.0)}, StopReason.CERTAIN),
+        ({"policy": Policy(steps=1)}, StopReason.STEPS),
     ],
 )
 def test_every_row_says_why_it_stopped(options, reason):
@@ -212,7 +213,7 @@ def test_rows_may_stop_for_different_reasons():
     for row in range(len(truth)):
         last = uncertainty(joint, path.x[row : row + 1], path.given[row : row + 1, -1], [0], seeded()).value.item()
         measured_all = int((path.chosen[row] >= 0).sum()) == 2
-        assert path.stop[row] == (Stop.NOTHING_LEFT if measured_all else Stop.CERTAIN)
+        assert path.stop[row] == (StopReason.NOTHING_LEFT if measured_all else StopReason.CERTAIN)
         assert measured_all or last <= 0.5
     assert len(path.stop.unique()) == 2
 

@@ -8,24 +8,20 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import (
-    Category,
-    InputError,
-    Ordinal,
-    Question,
-    Real,
-    Schema,
-    ask,
-    build_model,
+from anyorder.errors import InputError
+from anyorder.inference import (
+    ModeAndStep,
     elbo,
     fixed_orders,
     log_prob,
     mixture_log_prob,
+    path_terms,
     ratio_log_prob,
     seeded,
     walk,
 )
-from anyorder.inference import ModeAndStep, path_terms
+from anyorder.models.any_order import build_model
+from anyorder.schema import Category, Ordinal, Real, Schema
 from anyorder.subsets import (
     CanonicalOrder,
     Cosine,
@@ -36,8 +32,10 @@ from anyorder.subsets import (
     Planned,
     Precedence,
     Quadratic,
+    Question,
     RandomOrder,
     TwoStage,
+    ask,
 )
 from exact import GaussianOracle, JointTable, all_states, disjoint_pairs, mask_of
 
@@ -50,7 +48,7 @@ ORDERS = [
     MixtureOfOrders([RandomOrder(), CanonicalOrder()], (1.0, 3.0)),
     MostCertainFirst(),
 ]
-BLOCKS = [OneByOne(), Even(2), Cosine(2), Quadratic(2), Planned((0, 1, 3))]
+SCHEDULES = [OneByOne(), Even(2), Cosine(2), Quadratic(2), Planned((0, 1, 3))]
 SIZES = (2, 3, 2)
 
 
@@ -113,21 +111,21 @@ def row_by_row(score):
     return lambda x, question: torch.cat([score(x[i : i + 1], question[slice(i, i + 1)]) for i in range(len(x))])
 
 
-@pytest.mark.parametrize("blocks", BLOCKS, ids=repr)
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
-def test_probabilities_of_an_untrained_network_sum_to_one(order, blocks):
+def test_probabilities_of_an_untrained_network_sum_to_one(order, schedule):
     model = untrained()
-    score = row_by_row(lambda x, question: log_prob(model, x, question, order=order, blocks=blocks, rng=seeded(4)))
+    score = row_by_row(lambda x, question: log_prob(model, x, question, order=order, schedule=schedule, rng=seeded(4)))
     for known, wanted in disjoint_pairs(3):
         total = total_probability(model, score, known, wanted)
         torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("blocks", BLOCKS, ids=repr)
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_mixtures_of_fixed_orders_sum_to_one(count, blocks):
+def test_mixtures_of_fixed_orders_sum_to_one(count, schedule):
     model = untrained((2, 3, 2, 2))
-    score = lambda x, question: mixture_log_prob(model, x, question, fixed_orders(4, count), blocks=blocks)  # noqa: E731
+    score = lambda x, question: mixture_log_prob(model, x, question, fixed_orders(4, count), schedule=schedule)  # noqa: E731
     for known, wanted in disjoint_pairs(4):
         total = total_probability(model, score, known, wanted)
         torch.testing.assert_close(total, torch.ones_like(total), atol=1e-5, rtol=0)
@@ -165,9 +163,9 @@ def mixed_rows(rows, seed=0):
 
 
 @pytest.mark.parametrize("rows_per_call", [1, 3, 7, None])
-@pytest.mark.parametrize("blocks", [OneByOne(), Even(2), Planned((0, 2, 5))], ids=repr)
+@pytest.mark.parametrize("schedule", [OneByOne(), Even(2), Planned((0, 2, 5))], ids=repr)
 @pytest.mark.parametrize("order", [CanonicalOrder((4, 2, 0, 1, 3)), RandomOrder(), MostCertainFirst()], ids=repr)
-def test_many_steps_in_one_call_equal_one_step_at_a_time(order, blocks, rows_per_call):
+def test_many_steps_in_one_call_equal_one_step_at_a_time(order, schedule, rows_per_call):
     model = build_model(MIXED, width=16, depth=1)
     x, present = mixed_rows(13)
     x[~present] = torch.nan
@@ -175,9 +173,9 @@ def test_many_steps_in_one_call_equal_one_step_at_a_time(order, blocks, rows_per
     question = Question(given, present & ~given)
     slow = torch.zeros(13, 5)
     with torch.inference_mode():
-        for step in walk(model, x, question, order=order, blocks=blocks, rng=seeded(3)):
+        for step in walk(model, x, question, order=order, schedule=schedule, rng=seeded(3)):
             slow += torch.where(step.now, step.conditionals.log_prob(torch.where(question.target, x, 0.0)), 0.0)
-    fast = path_terms(model, x, question, [order], blocks=blocks, rng=seeded(3), rows_per_call=rows_per_call)[0]
+    fast = path_terms(model, x, question, [order], schedule=schedule, rng=seeded(3), rows_per_call=rows_per_call)[0]
     torch.testing.assert_close(fast, slow)
     assert (fast[~question.target] == 0).all()
     assert (fast[question.target] != 0).all()

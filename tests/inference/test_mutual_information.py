@@ -3,26 +3,39 @@
 import pytest
 import torch
 
-from anyorder import Category, InputError, Ordinal, Question, Real, Recorded, Schema, build_model, log_prob, sample, seeded
-from anyorder.blend import Blend
-from anyorder.boosting import Boosted
-from anyorder.conditionals import Conditionals, Part
-from anyorder.heads import (
+from anyorder.distributions import (
     HEADS,
     Bernoulli,
     Categorical,
-    CategoricalLaw,
+    CategoricalDistribution,
     ColourMixture,
-    GaussianLaw,
-    GaussianMixtureLaw,
+    GaussianDistribution,
+    GaussianMixtureDistribution,
     LogisticMixture,
     RecordedNumber,
 )
-from anyorder.inference import CandidateBins, CandidateRatio, EntropyDifference, TargetBins, TargetRatio, information, uncertainty
-from anyorder.inference.futures import bin_edges, divergence
-from anyorder.memory import Memory
-from anyorder.subsets import CanonicalOrder
-from anyorder.training.boosting import frequencies, grow
+from anyorder.errors import InputError
+from anyorder.inference import (
+    CandidateBins,
+    CandidateRatio,
+    EntropyDifference,
+    TargetBins,
+    TargetRatio,
+    information,
+    log_prob,
+    sample,
+    seeded,
+    uncertainty,
+)
+from anyorder.inference.joint_draws import bin_edges, divergence
+from anyorder.models.any_order import build_model
+from anyorder.models.blend import Blend
+from anyorder.models.conditionals import Conditionals, NetworkDistributions
+from anyorder.models.memory import Memory
+from anyorder.models.trees import Boosted
+from anyorder.schema import Category, Ordinal, Real, Recorded, Schema
+from anyorder.subsets import CanonicalOrder, Question
+from anyorder.training.growing import frequencies, grow
 from exact import GaussianOracle, JointTable, mask_of
 
 ESTIMATORS = [CandidateRatio, TargetRatio, EntropyDifference]
@@ -151,15 +164,15 @@ def test_masses_between_edges_are_differences_of_the_cdf():
     given = torch.rand(x.shape, generator=rng) < 0.5
     edges = bin_edges([schema.variables[0], schema.variables[2]])
     for model in (*blend.members(), blend):
-        laws = model(x, given)
-        numbers, codes = laws.parts
+        distributions = model(x, given)
+        numbers, codes = distributions.parts
         found = numbers.masses(torch.tensor([1, 0]), edges[[1, 0]])
         for place, variable, own in ((0, 2, edges[1]), (1, 0, edges[0])):
-            cdf = torch.stack([laws.law(variable).cdf(torch.full((40,), edge)) for edge in own], dim=-1)
+            cdf = torch.stack([distributions.distribution(variable).cdf(torch.full((40,), edge)) for edge in own], dim=-1)
             full = torch.cat([torch.zeros(40, 1), cdf, torch.ones(40, 1)], dim=-1)
             torch.testing.assert_close(found[:, place], full.diff(dim=-1), atol=1e-5, rtol=1e-4)
         torch.testing.assert_close(found.sum(-1), torch.ones(40, 2), atol=1e-5, rtol=0)
-        torch.testing.assert_close(codes.masses(torch.tensor([0]), torch.zeros(1, 1))[:, 0], laws.law(1).pmf())
+        torch.testing.assert_close(codes.masses(torch.tensor([0]), torch.zeros(1, 1))[:, 0], distributions.distribution(1).pmf())
 
 
 def test_edges_lie_between_values_and_a_density_has_none():
@@ -183,9 +196,12 @@ class TwoPeaks:
         posterior = (self.prior.log() + torch.where(given[:, 1:], log_p, 0.0)).log_softmax(-1)
         known = torch.where(given[:, :1], torch.where(torch.arange(3) == x[:, :1], 0.0, -1e9), self.prior.log())
         peaks = torch.cat([known, self.mu.expand(len(x), -1), self.sigma.expand(len(x), -1)], dim=-1)
-        mixture = lambda p: GaussianMixtureLaw(*p.chunk(3, dim=-1))  # noqa: E731
+        mixture = lambda p: GaussianMixtureDistribution(*p.chunk(3, dim=-1))  # noqa: E731
         return Conditionals(
-            [Part(torch.tensor([0]), CategoricalLaw, posterior[:, None]), Part(torch.tensor([1]), mixture, peaks[:, None])]
+            [
+                NetworkDistributions(torch.tensor([0]), CategoricalDistribution, posterior[:, None]),
+                NetworkDistributions(torch.tensor([1]), mixture, peaks[:, None]),
+            ]
         )
 
     def information(self):
@@ -274,7 +290,7 @@ def test_bins_of_a_set_that_is_partly_known(estimator):
 
 @pytest.mark.parametrize("estimator", ON_CODES)
 def test_what_is_known_of_a_set_keeps_its_value_whatever_the_model_says_of_it(estimator):
-    """A network has a law for what is known too; it must not be drawn from."""
+    """A network has a distribution for what is known too; it must not be drawn from."""
     model = build_model(Schema.of(a=Category(3), b=Category(4), c=Category(3)), width=16, depth=2, seed=1)
     for weights in model.parameters():
         weights.data *= 3
@@ -302,7 +318,7 @@ def test_rows_in_parts_give_the_same_answer(monkeypatch):
     x, given = joint.states(), torch.zeros(18, 3, dtype=torch.bool)
     given[::2, 1] = True
     whole = information(joint, x, given, [0], [(1,), (2,)], seeded())
-    monkeypatch.setattr("anyorder.inference.mutual_information.MOST_WAYS", 4)
+    monkeypatch.setattr("anyorder.inference.information.MOST_DRAWS", 4)
     assert torch.equal(information(joint, x, given, [0], [(1,), (2,)], seeded()).value, whole.value)
 
 
@@ -321,14 +337,14 @@ def test_impossible_levels_and_certain_things():
 
 @pytest.mark.parametrize("draws", [2, 40])
 def test_the_divergence_of_numbers_is_unbiased_and_calm(draws):
-    p, q = (GaussianLaw(torch.full((9000,), mu), torch.full((9000,), sigma)) for mu, sigma in ((0.2, 0.9), (0.0, 1.0)))
+    p, q = (GaussianDistribution(torch.full((9000,), mu), torch.full((9000,), sigma)) for mu, sigma in ((0.2, 0.9), (0.0, 1.0)))
     exact = torch.distributions.kl_divergence(torch.distributions.Normal(0.2, 0.9), torch.distributions.Normal(0.0, 1.0))
     found = divergence(p, q, seeded(draws))
     assert (found >= -1e-6).all()
     assert abs(found.mean() - exact) < 4 * found.std() / 9000**0.5
     value = p.sample(seeded())
     assert found.std() < 0.3 * (p.log_prob(value) - q.log_prob(value)).std()
-    narrow = GaussianLaw(torch.full((9000,), 3.0), torch.full((9000,), 0.01))
+    narrow = GaussianDistribution(torch.full((9000,), 3.0), torch.full((9000,), 0.01))
     exact = torch.distributions.kl_divergence(torch.distributions.Normal(3.0, 0.01), torch.distributions.Normal(0.0, 1.0))
     far = divergence(narrow, q, seeded())
     assert abs(far.mean() - exact) < 4 * far.std() / 9000**0.5
@@ -341,7 +357,7 @@ def test_a_law_repeated_is_the_same_law(kind):
     if kind is RecordedNumber:
         params = torch.cat([params, torch.tensor(head.constants(Recorded(0.5, bounds=(-2.0, 4.0)))).expand(3, -1)], dim=-1)
     value = head(params).sample(seeded())
-    wide = head(params).each(lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
+    wide = head(params).map_tensors(lambda t: t.unsqueeze(1).expand(-1, 5, *t.shape[1:]))
     torch.testing.assert_close(wide.log_prob(value[:, None].expand(3, 5)), head(params).log_prob(value)[:, None].expand(3, 5))
 
 

@@ -7,8 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import Category, InputError, Question, Schema, build_model, log_prob, plan, sample, seeded, step_losses
-from anyorder.subsets import Planned, RandomOrder
+from anyorder.errors import InputError
+from anyorder.inference import log_prob, plan, sample, seeded, step_losses
+from anyorder.models.any_order import build_model
+from anyorder.schema import Category, Schema
+from anyorder.subsets import Planned, Question, RandomOrder
 from exact import mask_of, subsets
 
 
@@ -76,7 +79,7 @@ def test_step_losses_of_rows_with_gaps_use_the_steps_they_have():
 def test_a_plan_walks():
     model = build_model(Schema.repeat(Category(2), 6), width=16, depth=1)
     x, present = torch.zeros(10, 6), torch.ones(10, 6, dtype=torch.bool)
-    blocks = plan(step_losses(model, x, present, seeded()), steps=3)
-    assert isinstance(blocks, Planned)
-    drawn = sample(model, x, Question.joint(present), seeded(), blocks=blocks)
+    schedule = plan(step_losses(model, x, present, seeded()), steps=3)
+    assert isinstance(schedule, Planned)
+    drawn = sample(model, x, Question.joint(present), seeded(), schedule=schedule)
     assert set(drawn.unique().tolist()) <= {0.0, 1.0}

@@ -3,8 +3,10 @@
 import pytest
 import torch
 
-from anyorder import InputError, Question, build_model, entropy, log_prob, sample, seeded
-from anyorder.subsets import CanonicalOrder, Even, MostCertainFirst, RandomOrder, TwoStage
+from anyorder.errors import InputError
+from anyorder.inference import entropy, log_prob, sample, seeded
+from anyorder.models.any_order import build_model
+from anyorder.subsets import CanonicalOrder, Even, MostCertainFirst, Question, RandomOrder, TwoStage
 from exact import GaussianOracle, JointTable, mask_of
 
 ORDERS = [CanonicalOrder(), RandomOrder(), TwoStage(torch.tensor([False, True, False])), MostCertainFirst()]
@@ -48,7 +50,7 @@ def test_blocks_draw_their_targets_independently():
     x = torch.zeros(4000, 2, dtype=torch.float64)
     question = Question.joint(torch.ones(4000, 2, dtype=torch.bool))
     one_by_one = sample(joint, x, question, seeded())
-    at_once = sample(joint, x, question, seeded(), blocks=Even(1))
+    at_once = sample(joint, x, question, seeded(), schedule=Even(1))
     assert (one_by_one[:, 0] == one_by_one[:, 1]).all()
     assert abs((at_once[:, 0] == at_once[:, 1]).double().mean() - 0.5) < 0.04
 
@@ -100,7 +102,7 @@ def test_entropy_of_a_gaussian_needs_no_luck_at_all():
 
 
 def test_a_context_per_row_is_repeated_with_its_row():
-    from anyorder import Category, Schema
+    from anyorder.schema import Category, Schema
 
     model = build_model(Schema.of(a=Category(2), b=Category(2)), width=16, depth=1, context=(3,))
     x, context = torch.zeros(3, 2), torch.tensor([[0], [1], [2]])
@@ -146,7 +148,7 @@ def test_the_standard_error_is_the_spread_of_the_answer():
 
 
 def test_rows_in_parts_give_the_same_kind_of_answer(monkeypatch):
-    monkeypatch.setattr("anyorder.inference.sampling.MOST_ROWS", 8)
+    monkeypatch.setattr("anyorder.inference.sampling.MOST_SCORED_ROWS", 8)
     oracle = GaussianOracle.random(2)
     question = Question.joint(torch.ones(5, 2, dtype=torch.bool))
     answer = entropy(oracle, torch.zeros(5, 2, dtype=torch.float64), question, seeded(), draws=4)

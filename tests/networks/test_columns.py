@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 import torch
 
-from anyorder import Category, FormatError, InputError, Ordinal, Schema, Variable
+from anyorder.errors import FormatError, InputError
 from anyorder.networks import IntegerColumns, exactly
-from anyorder.networks.columns import HAT, SAID, SHOWN, START_GRID, hats
-from anyorder.networks.whole import TOP, UNIT
+from anyorder.networks.integer import TOP, UNITS_OF_ONE
+from anyorder.networks.integer_columns import HAT, INPUTS_OF_COLUMN, OUTPUTS_OF_COLUMN, START_GRID, hats
+from anyorder.schema import Category, Ordinal, Schema, Variable
 
 DOMAINS = (Category(5), Ordinal(60), Category(5), Ordinal(40), Category(2))
 SCHEMA = Schema(tuple(Variable(str(k), domain) for k, domain in enumerate(DOMAINS)))
@@ -43,9 +44,12 @@ def twin(network, x, given, context):
     m, k, offset = (part.numpy().astype(np.int64) for part in network.first.whole())
     last, last_k, last_offset = (part.numpy().astype(np.int64) for part in network.last.whole())
     start = network.start.numpy().astype(np.int64)
-    sight = [hats(n, n if isinstance(d, Category) else SHOWN) for n, d in zip(LEVELS, DOMAINS, strict=True)]
-    sight += [hats(n, SHOWN) for n in CONTEXT]
-    speech = [hats(n, n if isinstance(d, Category) else SAID).numpy().astype(int) for n, d in zip(LEVELS, DOMAINS, strict=True)]
+    sight = [hats(n, n if isinstance(d, Category) else INPUTS_OF_COLUMN) for n, d in zip(LEVELS, DOMAINS, strict=True)]
+    sight += [hats(n, INPUTS_OF_COLUMN) for n in CONTEXT]
+    speech = [
+        hats(n, n if isinstance(d, Category) else OUTPUTS_OF_COLUMN).numpy().astype(int)
+        for n, d in zip(LEVELS, DOMAINS, strict=True)
+    ]
     codes, seen_from = [*x, *context], [*range(1, len(LEVELS) + 1), *AFTER]
     known = [*given, *(c >= 0 for c in context)]
     scores = {}
@@ -53,8 +57,10 @@ def twin(network, x, given, context):
         inputs = []
         for table, code, since, is_known in zip(sight, codes, seen_from, known, strict=True):
             shown = is_known and since <= column
-            inputs += (table[int(code)].numpy().astype(int) * (2 * UNIT // HAT) if shown else [0] * table.shape[1]).__iter__()
-        inputs += [UNIT * (other == column) for other in range(len(LEVELS))]
+            inputs += (
+                table[int(code)].numpy().astype(int) * (2 * UNITS_OF_ONE // HAT) if shown else [0] * table.shape[1]
+            ).__iter__()
+        inputs += [UNITS_OF_ONE * (other == column) for other in range(len(LEVELS))]
         sums = m[:, :, 0, 0] @ np.array(inputs, dtype=np.int64) + offset
         h = np.array([min(max(rounded(int(s), int(p)), 0), TOP) for s, p in zip(sums, k, strict=True)])
         first = sum(table.shape[1] for table in speech[:column])

@@ -8,11 +8,11 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from anyorder import Category, FormatError, InputError, Ordinal, Schema, seeded
-from anyorder.networks import IntegerUNet, exactly, int8
-from anyorder.networks.integer import means_around
-from anyorder.networks.whole import EXACT, FINEST, INSIDE, TOP, Whole
-from anyorder.schema import Colour
+from anyorder.errors import FormatError, InputError
+from anyorder.inference import seeded
+from anyorder.networks import IntegerUNet, exactly, integer
+from anyorder.networks.integer import FINEST, LARGEST_EXACT, LARGEST_INNER_WEIGHT, TOP, Whole, rounded_means_around
+from anyorder.schema import Category, Colour, Ordinal, Schema
 
 
 def trained(schema=Schema.repeat(Ordinal(256), 6 * 5), shape=(6, 5, 1), widths=(4, 8), patch=1, numbers=3, around=()):
@@ -120,7 +120,7 @@ def test_means_around_are_those_of_fractions(side):
     rng = np.random.default_rng(0)
     known = rng.random((2, 1, 6, 5)) < 0.4
     seen = rng.integers(0, TOP + 1, (2, 3, 6, 5)) * known
-    mean, share = means_around(torch.tensor(seen).float(), torch.tensor(known).float(), side)
+    mean, share = rounded_means_around(torch.tensor(seen).float(), torch.tensor(known).float(), side)
     for image, row, column in np.ndindex(2, 6, 5):
         near = np.s_[max(row - side // 2, 0) : row + side // 2 + 1, max(column - side // 2, 0) : column + side // 2 + 1]
         count = int(known[image, 0][near].sum())
@@ -176,7 +176,7 @@ def test_narrower_products_are_switched_off_and_on_again(setting):
         kind.fp32_precision = before
 
 
-@pytest.mark.skipif(not int8.available(), reason="this build of torch has no int8 kernels")
+@pytest.mark.skipif(not integer.int8_available(), reason="this build of torch has no int8 kernels")
 @pytest.mark.parametrize("name", NETS)
 def test_int8_kernels_give_the_same_answers(name):
     """Also where every activation and every weight is as large as can be."""
@@ -190,11 +190,11 @@ def test_int8_kernels_give_the_same_answers(name):
             assert torch.equal(torch.cat(parts), expected), size
 
 
-@pytest.mark.skipif(not int8.available(), reason="this build of torch has no int8 kernels")
+@pytest.mark.skipif(not integer.int8_available(), reason="this build of torch has no int8 kernels")
 @pytest.mark.parametrize("sign", [1, -1])
 def test_int8_kernels_do_not_saturate_inside(sign):
     layer = Whole(80, 8, 3, residual=True, frozen=True)
-    layer.numerator.fill_(sign * INSIDE)
+    layer.numerator.fill_(sign * LARGEST_INNER_WEIGHT)
     layer.power.fill_(FINEST)
     layer.check_bound()
     h = torch.full((2, 80, 5, 5), TOP, dtype=torch.uint8)
@@ -228,7 +228,7 @@ def test_weights_stay_exact_however_large_they_grow():
             layer.gain.fill_(scale)
             layer.bias.fill_(scale)
         frozen.freeze(layer)  # checks the bound
-        assert frozen.numerator.abs().max() <= INSIDE
+        assert frozen.numerator.abs().max() <= LARGEST_INNER_WEIGHT
 
 
 @pytest.mark.parametrize("residual", [False, True])
@@ -241,9 +241,9 @@ def test_a_layer_that_could_leave_exact_arithmetic_is_refused(residual):
     layer = Whole(1000, 1, residual=residual, frozen=True)
     layer.numerator.fill_(63)
     layer.check_bound()
-    assert 1000 * 63 * TOP < EXACT
+    assert 1000 * 63 * TOP < LARGEST_EXACT
     assert F.conv2d(torch.full((1, 1000, 1, 1), float(TOP)), *layer.kernel()).item() == 1000 * 63 * TOP
-    assert torch.tensor(float(EXACT)) + 1 == EXACT  # what happens beyond
+    assert torch.tensor(float(LARGEST_EXACT)) + 1 == LARGEST_EXACT  # what happens beyond
 
 
 @pytest.mark.parametrize(("part", "value"), [("power", 15), ("power", -1), ("numerator", 64)])

@@ -5,10 +5,13 @@ import itertools
 import pytest
 import torch
 
-from anyorder import Category, InputError, Ordinal, Real, Recorded, Schema, build_model, seeded
+from anyorder.errors import InputError
+from anyorder.inference import seeded
+from anyorder.models.any_order import build_model
 from anyorder.networks import NETWORKS, IntegerColumns, IntegerUNet, ResMLP, UNet
-from anyorder.networks.inputs import Inputs
+from anyorder.networks.resmlp import Inputs
 from anyorder.networks.unet import means_around
+from anyorder.schema import Category, Ordinal, Real, Recorded, Schema
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real())
 LEVELS = torch.tensor([1, 3, 5, 2, 1])
@@ -159,19 +162,19 @@ def test_the_model_hands_every_variable_its_own_law():
     for answer in ("log_prob", "cdf"):
         together = getattr(conditionals, answer)(x)
         for i in range(5):
-            torch.testing.assert_close(together[:, i], getattr(conditionals.law(i), answer)(x[:, i]))
+            torch.testing.assert_close(together[:, i], getattr(conditionals.distribution(i), answer)(x[:, i]))
     for answer in ("mean", "entropy"):
         together = getattr(conditionals, answer)()
         for i in range(5):
-            torch.testing.assert_close(together[:, i], getattr(conditionals.law(i), answer)())
+            torch.testing.assert_close(together[:, i], getattr(conditionals.distribution(i), answer)())
     half = torch.full_like(x, 0.5)
-    torch.testing.assert_close(conditionals.quantile(half)[:, 2], conditionals.law(2).quantile(half[:, 2]))
-    assert conditionals.law(1).pmf().shape == (6, 3)
+    torch.testing.assert_close(conditionals.quantile(half)[:, 2], conditionals.distribution(2).quantile(half[:, 2]))
+    assert conditionals.distribution(1).pmf().shape == (6, 3)
     drawn = conditionals.sample(seeded())
     assert (drawn[:, 1:4] == drawn[:, 1:4].round()).all()
     assert (drawn[:, 1:4] < LEVELS[1:4]).all()
     with pytest.raises(IndexError, match="no variable number 9"):
-        conditionals.law(9)
+        conditionals.distribution(9)
 
 
 def test_asking_for_some_cells_only_gives_the_same_numbers():

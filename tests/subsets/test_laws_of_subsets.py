@@ -1,4 +1,4 @@
-"""Questions, orders and blocks against their laws written out by enumeration."""
+"""Questions, orders and blocks against their distributions written out by enumeration."""
 
 import itertools
 from collections import Counter
@@ -8,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anyorder import InputError, seeded
+from anyorder.errors import InputError
+from anyorder.inference import seeded
 from anyorder.subsets import (
     AnySize,
     CanonicalOrder,
@@ -31,8 +32,8 @@ from anyorder.subsets import (
     Regions,
     TwoStage,
 )
-from anyorder.subsets.draws import pick, smallest, stratified
-from exact import mask_of, path_law, question_law, sets_of, subsets
+from anyorder.subsets.questions import pick, smallest, stratified
+from exact import mask_of, path_distribution, question_distribution, sets_of, subsets
 
 D = 4
 PATTERNS = torch.tensor([[True, False, True, False], [False, False, False, True], [True, True, True, True]])
@@ -55,26 +56,28 @@ ORDERS = [
     Precedence((1, 0, 2, 1)),
     MixtureOfOrders([RandomOrder(), TwoStage(torch.tensor([True, True, False, False])), CanonicalOrder()], (2.0, 1.0, 1.0)),
 ]
-BLOCKS = [OneByOne(), Even(3), Even(50), Cosine(4), Quadratic(3), Planned((0, 1, 3, 8))]
+SCHEDULES = [OneByOne(), Even(3), Even(50), Cosine(4), Quadratic(3), Planned((0, 1, 3, 8))]
 PRESENT = [(0, 1, 2, 3), (0, 2, 3), (1,), ()]
 
 
-def assert_follows(outcomes, law, draws):
-    """The frequencies of `draws` outcomes lie within 5 standard errors of the law's probabilities, and nothing else occurs."""
+def assert_follows(outcomes, distribution, draws):
+    """The frequencies of `draws` outcomes lie within 5 standard errors of the distribution's probabilities, and
+    nothing else occurs.
+    """
     counts = Counter(outcomes)
-    assert set(counts) <= {outcome for outcome, p in law.items() if p > 0}
-    for outcome, p in law.items():
+    assert set(counts) <= {outcome for outcome, p in distribution.items() if p > 0}
+    for outcome, p in distribution.items():
         p = float(p)
         assert abs(counts[outcome] / draws - p) <= 5 * (p * (1 - p) / draws) ** 0.5 + 1e-12, outcome
 
 
 @pytest.mark.parametrize("present", PRESENT)
-@pytest.mark.parametrize("law", QUESTIONS, ids=repr)
-def test_questions_follow_their_law(law, present):
+@pytest.mark.parametrize("distribution", QUESTIONS, ids=repr)
+def test_questions_follow_their_law(distribution, present):
     draws = 40_000
-    question = law.sample(mask_of(present, D, draws), seeded())
+    question = distribution.sample(mask_of(present, D, draws), seeded())
     outcomes = zip(sets_of(question.given), sets_of(question.target), strict=True)
-    assert_follows(outcomes, question_law(law, present), draws)
+    assert_follows(outcomes, question_distribution(distribution, present), draws)
 
 
 def test_any_size_favours_size_c_by_c_plus_one():
@@ -87,17 +90,17 @@ def test_any_size_favours_size_c_by_c_plus_one():
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_ranks_and_prefixes_follow_the_law_of_the_order(order, target):
     draws = 20_000
-    law = path_law(order, frozenset(target), D)
+    distribution = path_distribution(order, frozenset(target), D)
     question = Question(mask_of((), D, draws), mask_of(target, D, draws))
     ranks = order.rank(question, seeded(1)).tolist()
     paths = [tuple(sorted(target, key=lambda i, rank=rank: rank[i])) for rank in ranks]
-    assert_follows(paths, law, draws)
+    assert_follows(paths, distribution, draws)
     for row in ranks[:50]:  # targets hold the first places
         assert sorted(row[i] for i in target) == list(range(len(target)))
     for count in range(len(target) + 1):
         prefix = order.prefix(question, torch.full((draws, 1), count), seeded(2))
         expected = Counter()
-        for path, p in law.items():
+        for path, p in distribution.items():
             expected[frozenset(path[:count])] += p
         assert_follows(sets_of(prefix), expected, draws)
 
@@ -105,10 +108,10 @@ def test_ranks_and_prefixes_follow_the_law_of_the_order(order, target):
 @pytest.mark.parametrize("order", ORDERS, ids=repr)
 def test_reach_and_next_probs_are_exact(order):
     for target in subsets(range(D)):
-        law = path_law(order, target, D)
+        distribution = path_distribution(order, target, D)
         question = Question(mask_of((), D), mask_of(target, D))
         for done in subsets(target):
-            through = {path: p for path, p in law.items() if frozenset(path[: len(done)]) == done}
+            through = {path: p for path, p in distribution.items() if frozenset(path[: len(done)]) == done}
             reach = float(sum(through.values()))
             assert order.log_reach(question, mask_of(done, D)).exp().item() == pytest.approx(reach, abs=1e-12)
             for count in range(len(target) - len(done) + 1):
@@ -129,11 +132,11 @@ def test_most_certain_first_takes_the_smallest_entropy_of_what_is_left():
     assert order.revise(rank, question, mask_of((0,), D), Entropies())[0, :3].tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("blocks", BLOCKS, ids=repr)
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
 @given(counts=st.lists(st.integers(0, 40), min_size=1, max_size=6))
-def test_blocks_cut_every_path_into_rising_steps(blocks, counts):
+def test_blocks_cut_every_path_into_rising_steps(schedule, counts):
     count = torch.tensor(counts)[:, None]
-    bounds = blocks.bounds(count)
+    bounds = schedule.bounds(count)
     for c, row in zip(counts, bounds.tolist(), strict=True):
         assert row[0] == 0
         assert row[-1] == c
@@ -142,14 +145,14 @@ def test_blocks_cut_every_path_into_rising_steps(blocks, counts):
         assert set(row[row.index(c) :]) == {c}
 
 
-@pytest.mark.parametrize("blocks", BLOCKS, ids=repr)
-def test_a_step_is_found_from_its_fraction(blocks):
+@pytest.mark.parametrize("schedule", SCHEDULES, ids=repr)
+def test_a_step_is_found_from_its_fraction(schedule):
     count = torch.tensor([[8], [3], [0], [1]])
-    bounds = blocks.bounds(count)
+    bounds = schedule.bounds(count)
     for row, c in enumerate(count.flatten().tolist()):
         steps = (bounds[row].diff() > 0).sum().item()
         for u in (0.0, 0.3, 0.7, 0.999):
-            stop = blocks.step(count, torch.full((4, 1), u, dtype=torch.float64))
+            stop = schedule.step(count, torch.full((4, 1), u, dtype=torch.float64))
             assert stop.steps[row].item() == steps
             if c:
                 index = int(u * steps)
@@ -217,8 +220,8 @@ def test_a_mixture_of_orders_of_many_variables_does_not_underflow():
 
 
 def test_few_targets_come_first_and_many_later():
-    for blocks in (Cosine(4), Quadratic(4)):
-        sizes = blocks.bounds(torch.tensor([[100]])).diff(dim=-1)[0]
+    for schedule in (Cosine(4), Quadratic(4)):
+        sizes = schedule.bounds(torch.tensor([[100]])).diff(dim=-1)[0]
         assert (sizes.diff() > 0).all()
 
 

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from anyorder.training.background import Background
+from anyorder.training.blending import Background
 
 
 def test_jobs_are_done_in_turn_while_the_caller_goes_on():
@@ -30,7 +30,7 @@ def test_a_caller_that_gives_up_stops_the_job_at_hand_and_drops_the_rest():
     def long(beside):
         begun.set()
         while True:
-            beside.go_on()
+            beside.raise_if_cancelled()
             time.sleep(0.001)
 
     with pytest.raises(KeyboardInterrupt), Background() as beside:  # noqa: PT012

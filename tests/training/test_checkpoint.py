@@ -9,22 +9,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from anyorder import (
-    Category,
-    FormatError,
-    InputError,
-    Ordinal,
-    Question,
-    Real,
-    Schema,
-    build_model,
-    load_model,
-    log_prob,
-    save_model,
-)
-from anyorder.errors import WriteError
-from anyorder.heads import Gaussian
-from anyorder.training.checkpoint import describe
+from anyorder.distributions import Gaussian
+from anyorder.errors import FormatError, InputError, WriteError
+from anyorder.inference import log_prob
+from anyorder.models.any_order import build_model
+from anyorder.schema import Category, Ordinal, Real, Schema
+from anyorder.subsets import Question
+from anyorder.training import load_model, save_model
+from anyorder.training.description import describe
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(9), d=Category(2), ünï=Real())
 
@@ -184,7 +176,7 @@ def test_weights_that_no_training_leads_to_are_refused(path, value):
 
 
 def test_a_model_that_answers_with_no_probabilities_is_refused(path, monkeypatch):
-    monkeypatch.setattr("anyorder.model.AnyOrderModel.forward", lambda self, x, given: Silent())
+    monkeypatch.setattr("anyorder.models.any_order.AnyOrderModel.forward", lambda self, x, given: Silent())
     with pytest.raises(FormatError, match=r"the model in it answers with no probabilities\. Restore it"):
         load_model(path)
 

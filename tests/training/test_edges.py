@@ -1,4 +1,4 @@
-"""Every training law against the sum over its paths, edge by edge, by enumeration at D = 4."""
+"""Every training objective against the sum over its paths, edge by edge, by enumeration at D = 4."""
 
 import math
 from collections import defaultdict
@@ -7,11 +7,12 @@ from fractions import Fraction
 import pytest
 import torch
 
-from anyorder import InputError, Schema, build_model, seeded
-from anyorder.schema import Category
+from anyorder.errors import InputError
+from anyorder.inference import seeded
+from anyorder.models.any_order import build_model
+from anyorder.schema import Category, Schema
 from anyorder.subsets import (
     AnySize,
-    Blocks,
     CanonicalOrder,
     EachWithProbability,
     Even,
@@ -20,12 +21,25 @@ from anyorder.subsets import (
     MixtureOfOrders,
     Observed,
     RandomOrder,
+    Schedule,
     TwoStage,
 )
-from anyorder.training import ace, ardm, edge_loss, mac, mac_all_edges, mac_exact, mdlm, mixture, resampled, reweighted, sfarm
-from anyorder.training.edges import PathSampler
-from anyorder.training.weights import AllNextEdges
-from exact import edge_mass, mask_law, mask_of, question_law, sets_of, subsets
+from anyorder.training import (
+    PathObjective,
+    ace,
+    ardm,
+    edge_loss,
+    mac,
+    mac_all_edges,
+    mac_exact,
+    mdlm,
+    mixture,
+    resampled,
+    reweighted,
+    sfarm,
+)
+from anyorder.training.objectives import AllNextEdges
+from exact import edge_mass, mask_objective, mask_of, question_objective, sets_of, subsets
 
 D = 4
 QUESTIONS = [
@@ -46,24 +60,24 @@ def path_nats(order, block=1):
 def over_hidden(order, weight, tilt=lambda given: 1):
     """Masks of the paper's sampler, perhaps tilted, with a weight on all hidden variables."""
 
-    def law(questions, present):
-        masks = {e: p * tilt(e) for e, p in mask_law(questions, order, present, D).items()}
-        share = sum(mask_law(questions, order, present, D).values()) if tilt(frozenset({0})) == 1 else 1
+    def objective(questions, present):
+        masks = {e: p * tilt(e) for e, p in mask_objective(questions, order, present, D).items()}
+        share = sum(mask_objective(questions, order, present, D).values()) if tilt(frozenset({0})) == 1 else 1
         total = sum(masks.values()) or 1
         return {(e, j): share * p / total * weight(len(present) - len(e)) for e, p in masks.items() for j in set(present) - e}
 
-    return law
+    return objective
 
 
-def averaged(*laws):
-    def law(questions, present):
+def averaged(*objectives):
+    def objective(questions, present):
         out = defaultdict(Fraction)
-        for inner in laws:
+        for inner in objectives:
             for edge, mass in inner(questions, present).items():
-                out[edge] += mass / len(laws)
+                out[edge] += mass / len(objectives)
         return out
 
-    return law
+    return objective
 
 
 def tilt(given):
@@ -89,7 +103,7 @@ LAWS = {
         lambda q: sfarm(MODES, q, PairBlocks()),
         averaged(*(path_nats(order, block=2) for order in MODES)),
     ),
-    "mixture of orders": (lambda q: PathSampler(q, MixtureOfOrders(MODES)), path_nats(MixtureOfOrders(MODES))),
+    "mixture of orders": (lambda q: PathObjective(q, MixtureOfOrders(MODES)), path_nats(MixtureOfOrders(MODES))),
     "half ardm, half mac": (
         lambda q: mixture(ardm(q), mac_exact(q)),
         averaged(path_nats(RandomOrder()), path_nats(CanonicalOrder())),
@@ -97,7 +111,7 @@ LAWS = {
 }
 
 
-class PairBlocks(Blocks):  # any Blocks can be plugged in
+class PairBlocks(Schedule):  # any Blocks can be plugged in
     """Two targets per step."""
 
     def bounds(self, count):
@@ -170,8 +184,8 @@ def test_the_bounds_of_ardm_and_mdlm_are_equal_for_a_model_that_contradicts_itse
             mdlm_bound -= w * p / t * sum(log_p[given, j] for j in set(range(D)) - given)
     assert mdlm_bound == pytest.approx(ardm_bound, abs=1e-9)
     rows = 2**18
-    for law in (ardm(), mdlm()):
-        edges = law.sample(torch.ones(rows, D, dtype=torch.bool), seeded())
+    for objective in (ardm(), mdlm()):
+        edges = objective.sample(torch.ones(rows, D, dtype=torch.bool), seeded())
         loss = edge_loss(model, x.expand(rows, D), edges).double()
         assert abs(loss.mean().item() - ardm_bound) < 5 * loss.std().item() / rows**0.5
 
@@ -187,8 +201,8 @@ def test_all_next_edges_has_less_noise_than_the_one_next_edge():
     present = torch.ones(2**14, 6, dtype=torch.bool)
     f = torch.randn(2**6, 6, generator=seeded())
     losses = []
-    for law in (mac_exact(), mac_all_edges()):
-        edges = law.sample(present, seeded(1))
+    for objective in (mac_exact(), mac_all_edges()):
+        edges = objective.sample(present, seeded(1))
         code = (edges.given.long() * 2 ** torch.arange(6)).sum(-1)
         losses.append((edges.weight * f[code]).sum(-1).var().item())
     assert losses[1] < 0.75 * losses[0]
@@ -208,7 +222,7 @@ def test_the_weights_of_all_next_edges_stay_finite_and_keep_their_mean(variables
 def test_the_posterior_weights_agree_with_enumeration_for_every_mask():
     """Given a mask, the weights are no longer random: mass of the edge / probability of the mask."""
     edges = mac_all_edges().sample(mask_of(range(D), D, 4096), seeded())
-    mass, masks = edge_mass(AnySize(), CanonicalOrder(), range(D), D), mask_law(AnySize(), CanonicalOrder(), range(D), D)
+    mass, masks = edge_mass(AnySize(), CanonicalOrder(), range(D), D), mask_objective(AnySize(), CanonicalOrder(), range(D), D)
     for given, weight in zip(sets_of(edges.given), edges.weight.tolist(), strict=True):
         for j in range(D):
             assert weight[j] == pytest.approx(float(mass.get((given, j), 0) / masks[given]), abs=1e-5)
@@ -229,14 +243,14 @@ def test_sizes_are_spread_evenly_over_a_batch():
 
 
 def test_nats_of_a_law_are_the_nats_of_its_questions():
-    for law in (mac(), resampled(mac()), reweighted(mac())):
-        assert law.nats() == mac_exact()
+    for objective in (mac(), resampled(mac()), reweighted(mac())):
+        assert objective.nats() == mac_exact()
     assert mixture(ace(), mac()).nats().samplers == [ardm(), mac_exact()]
 
 
 def test_a_fully_given_row_or_an_empty_one_weighs_nothing():
-    for law in (ardm(Observed(torch.ones(1, D, dtype=torch.bool))), mdlm(Observed(torch.ones(1, D, dtype=torch.bool)))):
-        assert (law.sample(mask_of(range(D), D, 16), seeded()).weight == 0).all()
+    for objective in (ardm(Observed(torch.ones(1, D, dtype=torch.bool))), mdlm(Observed(torch.ones(1, D, dtype=torch.bool)))):
+        assert (objective.sample(mask_of(range(D), D, 16), seeded()).weight == 0).all()
     for make, _ in LAWS.values():
         assert (make(AnySize()).sample(mask_of((), D, 4), seeded()).weight == 0).all()
 
@@ -244,16 +258,16 @@ def test_a_fully_given_row_or_an_empty_one_weighs_nothing():
 @pytest.mark.parametrize("questions", QUESTIONS, ids=lambda q: type(q).__name__)
 @pytest.mark.parametrize("name", LAWS)
 def test_batches_of_no_row_and_of_one_row(name, questions):
-    law = LAWS[name][0](questions)
+    objective = LAWS[name][0](questions)
     for rows in (0, 1):
-        edges = law.sample(mask_of(range(D), D, 1)[:rows], seeded())
+        edges = objective.sample(mask_of(range(D), D, 1)[:rows], seeded())
         assert edges.given.shape == edges.weight.shape == (rows, D)
 
 
 def test_question_law_sums_to_one():
-    for law in QUESTIONS:
+    for objective in QUESTIONS:
         for present in PRESENT:
-            assert sum(question_law(law, present).values()) == 1
+            assert sum(question_objective(objective, present).values()) == 1
 
 
 def test_what_has_no_closed_form_is_refused_with_the_way_out():
@@ -266,4 +280,4 @@ def test_what_has_no_closed_form_is_refused_with_the_way_out():
 def test_laws_are_printable_and_comparable():
     assert repr(mac_all_edges()).startswith("PathSampler(questions=AnySize(favour_large=False), order=CanonicalOrder(order=None)")
     assert mac_all_edges().weigh == AllNextEdges()
-    assert sfarm(MODES, blocks=Even(2)) == sfarm(MODES, blocks=Even(2))
+    assert sfarm(MODES, schedule=Even(2)) == sfarm(MODES, schedule=Even(2))

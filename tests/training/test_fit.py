@@ -10,23 +10,13 @@ from pathlib import Path
 import pytest
 import torch
 
-from anyorder import (
-    Category,
-    InputError,
-    Question,
-    Real,
-    Recipe,
-    Schema,
-    TrainingError,
-    build_model,
-    fit,
-    log_prob,
-    sample,
-    seeded,
-)
-from anyorder.subsets import Observed, RandomOrder
-from anyorder.training import ace, ardm, edge_loss, mac, progress_bar, sfarm
-from anyorder.training.loss import join_context
+from anyorder.errors import InputError, TrainingError
+from anyorder.inference import log_prob, sample, seeded
+from anyorder.models.any_order import build_model
+from anyorder.schema import Category, Real, Schema
+from anyorder.subsets import Observed, Question, RandomOrder
+from anyorder.training import Recipe, ace, ardm, edge_loss, fit, mac, progress_bar, sfarm
+from anyorder.training.loop import join_context
 from exact import JointTable
 
 SCHEMA = Schema.of(a=Category(2), b=Category(3), c=Category(2))
@@ -194,7 +184,7 @@ def test_modes_and_labels_are_told_to_the_network():
     _, x = joint_rows(100)
     label = x[:, :1].long()
     model = build_model(SCHEMA, width=16, depth=1, context=(2, 4, 2))
-    fit(model, x, recipe=Recipe(law=sfarm([RandomOrder(), RandomOrder()]), steps=4, batch_size=16), context=label)
+    fit(model, x, recipe=Recipe(objective=sfarm([RandomOrder(), RandomOrder()]), steps=4, batch_size=16), context=label)
     assert join_context(None, None) is None
     assert join_context(torch.zeros(2, 2).long(), torch.ones(2, 1).long()).tolist() == [[0, 0, 1], [0, 0, 1]]
     with torch.no_grad():
@@ -203,12 +193,12 @@ def test_modes_and_labels_are_told_to_the_network():
     assert not torch.equal(one, other)
 
 
-@pytest.mark.parametrize("law", [ace(), mac()], ids=["ace", "mac"])
-def test_held_out_nats_are_nats_whatever_the_training_weights(law):
-    """An untrained network scores near the uniform law: log 12 for the joint, less for its marginals."""
+@pytest.mark.parametrize("objective", [ace(), mac()], ids=["ace", "mac"])
+def test_held_out_nats_are_nats_whatever_the_training_weights(objective):
+    """An untrained network scores near the uniform objective: log 12 for the joint, less for its marginals."""
     _, x = joint_rows(500)
     model = build_model(SCHEMA, width=8, depth=1)
-    fitted = fit(model, x, recipe=Recipe(law=law, steps=1, learning_rate=1e-9, batch_size=16))
+    fitted = fit(model, x, recipe=Recipe(objective=objective, steps=1, learning_rate=1e-9, batch_size=16))
     assert 0.5 < fitted.best_nats < 3.2
 
 
@@ -282,10 +272,10 @@ def test_a_checkpoint_knows_labels_first_weights_and_patterns(tmp_path):
     _, x = joint_rows(60)
 
     def run(label=0, seed=0, patterns=None):
-        law = ardm(Observed(torch.zeros(2, 3, dtype=torch.bool) if patterns is None else patterns))
+        objective = ardm(Observed(torch.zeros(2, 3, dtype=torch.bool) if patterns is None else patterns))
         model = build_model(SCHEMA, width=8, depth=1, context=(3,), seed=seed)
         context = torch.full((60, 1), label)
-        fit(model, x, recipe=Recipe(law=law, steps=4, batch_size=16), context=context, checkpoint=tmp_path / "run")
+        fit(model, x, recipe=Recipe(objective=objective, steps=4, batch_size=16), context=context, checkpoint=tmp_path / "run")
 
     run()
     for other in ({"label": 1}, {"seed": 1}, {"patterns": torch.eye(3, dtype=torch.bool)[:2]}):
@@ -297,7 +287,7 @@ def test_ctrl_c_before_the_first_check_keeps_what_was_learned(monkeypatch):
     _, x = joint_rows(60)
     model = build_model(SCHEMA, width=8, depth=1)
     before = weights_of(model).clone()
-    module, count = sys.modules["anyorder.training.fit"], iter(range(100))
+    module, count = sys.modules["anyorder.training.loop"], iter(range(100))
     true_loss = module.edge_loss
 
     def interrupted(*args):
@@ -315,7 +305,7 @@ def test_ctrl_c_before_the_first_check_keeps_what_was_learned(monkeypatch):
 
 def test_the_parts_of_a_run(monkeypatch):
     """The slow, obvious twin: which rows are trained on, the average of the weights, the learning rate, what is scored."""
-    module = sys.modules["anyorder.training.fit"]
+    module = sys.modules["anyorder.training.loop"]
     x = torch.arange(40.0)[:, None].repeat(1, 2) / 40
     label = torch.arange(40)[:, None]
     rows = module.Rows(x, torch.ones(40, 2, dtype=torch.bool), label)
@@ -348,7 +338,7 @@ def test_the_parts_of_a_run(monkeypatch):
 
 
 def test_edges_drawn_for_many_steps_are_spread_over_every_batch():
-    module = sys.modules["anyorder.training.fit"]
+    module = sys.modules["anyorder.training.loop"]
     present = torch.rand(100, 12, generator=seeded()) < 0.9
     rows = module.Rows(present.float(), present, None)
     recipe = Recipe(batch_size=24)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from anyorder import seeded
+from anyorder.inference import seeded
 from anyorder.training.optimizer import KERNEL_RATE, Descent, orthogonal
 
 

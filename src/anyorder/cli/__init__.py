@@ -5,7 +5,6 @@ import signal
 import sys
 from types import FrameType
 
-from . import archive_commands, drawing_commands  # noqa: F401  (their verbs join the others)
 from .commands import app
 
 __all__ = ["app", "main"]

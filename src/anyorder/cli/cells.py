@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from ..data import TableEncoder
-from ..data.columns import CategoryColumn, Column, NumberColumn, read_moment
 from ..errors import InputError
-from .question import Among, Compared, Is, Part, Wanted, Within, quoted_name
+from ..modalities.tables.columns import CategoryColumn, Column, NumberColumn, read_moment
+from ..modalities.tables.encoder import TableEncoder
+from .question import Among, Compared, Is, QuestionPart, Wanted, Within, quoted_name
 
-DAY = 24 * 3600 * 1000  # in milliseconds, the unit of instants
+DAY_IN_MS = 24 * 3600 * 1000  # in milliseconds, the unit of instants
 
 
 def find_column(encoder: TableEncoder, name: str) -> Column:
@@ -29,7 +29,7 @@ def reason_then(reason: str) -> str:
     return reason.replace("is ", "was ", 1) if reason.startswith("is ") else reason.replace("has ", "had ", 1)
 
 
-def evidence(encoder: TableEncoder, parts: Iterable[Part]) -> dict[str, Any]:
+def evidence(encoder: TableEncoder, parts: Iterable[QuestionPart]) -> dict[str, Any]:
     """What is known, in the columns' own values, as the estimator wants it."""
     columns = {part.name: find_column(encoder, part.name) for part in parts}
     return {part.name: typed(columns[part.name], part.wanted) for part in parts if part.wanted}
@@ -37,7 +37,7 @@ def evidence(encoder: TableEncoder, parts: Iterable[Part]) -> dict[str, Any]:
 
 def typed(column: Column, wanted: Wanted) -> Any:
     """A value, a range or a set of values of a column."""
-    from ..data import Between, OneOf
+    from ..modalities.tables.ranges import Between, OneOf
 
     match wanted:
         case Is(text):
@@ -64,14 +64,14 @@ def all_but(column: Column, value: Any) -> tuple[Any, ...]:
 
 def beyond(column: Column, sign: str, text: str) -> Any:
     """All values above or below one that is not among them."""
-    from ..data import Between, OneOf
+    from ..modalities.tables.ranges import Between, OneOf
 
     name = quoted_name(column.name)
     if isinstance(column, CategoryColumn) and column.holds_numbers:
         return OneOf(beyond_code(column, sign, code(column, text)))
     if not isinstance(column, NumberColumn):
         raise InputError(f"{name}{sign}{text}: column {column.name!r} is a category and has no order. Write {name} in (a, b).")
-    value = number(column, text)
+    value = typed_number(column, text)
     plain_number = read_moment(column.unit, value) if column.is_moment else float(value)
     end = column.neighbour(plain_number, sign == ">")
     return Between(end, None) if sign == ">" else Between(None, end)
@@ -104,7 +104,7 @@ def ends(column: Column, low: str | None, high: str | None) -> tuple[Any, Any]:
             f"{column.name}={written} is a range, but column {column.name!r} is a category. "
             f'Write {name} in (a, b) for several values, or {name}="{written}" if this is one value.'
         )
-    first, last = (None if text is None else number(column, text) for text in (low, high))
+    first, last = (None if text is None else typed_number(column, text) for text in (low, high))
     if first is not None and last is not None and first > last:
         raise InputError(f"The range {column.name}={written} is empty: its low end is above its high end. Swap the two.")
     return first, last
@@ -114,7 +114,7 @@ def one_value(column: Column, text: str) -> Any:
     """The value of the column that the text means."""
     if not isinstance(column, NumberColumn):
         return level(column, text)
-    value = number(column, text)
+    value = typed_number(column, text)
     if column.unit == "whole" and value != round(value):
         lower = math.floor(value)
         raise InputError(
@@ -144,7 +144,7 @@ def same_number(value: float | int, text: str) -> bool:
         return False
 
 
-def number(column: NumberColumn, text: str) -> Any:
+def typed_number(column: NumberColumn, text: str) -> Any:
     """The number or date in a text."""
     expected = {"day": "a date such as 2024-01-31", "instant": "a date such as 2024-01-31 or 2024-01-31 17:30"}
     try:
@@ -184,10 +184,10 @@ def plain(column: Column | None, value: Any) -> Any:
 
 def only_days(column: Column | None) -> bool:
     """Whether the column holds instants that are all at midnight, as dates from a csv file are."""
-    return isinstance(column, NumberColumn) and column.spacing % DAY == 0 and column.centre % DAY == 0
+    return isinstance(column, NumberColumn) and column.spacing % DAY_IN_MS == 0 and column.centre % DAY_IN_MS == 0
 
 
-def kind_of(column: Column) -> str:
+def kind_of_column(column: Column) -> str:
     """The kind of a column in one or two words."""
     if not isinstance(column, NumberColumn):
         return "category"

@@ -8,11 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from .dialect import Dialect
-from .faults import Verbs, say
-from .files import Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
-from .loading import load, load_all, load_both
+from .models import load, load_all, load_both
+from .printing import Verbs, say
 from .question import Is, parse_evidence, parse_names, parse_question
+from .table_files import Dialect, Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
 
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or a shipped one: mnist.", show_default=False)
@@ -120,10 +119,10 @@ def fit(
                 f"{table.name} is a folder of images; --kind, --na, --sep, --decimal, --encoding, --weight and --without-rows "
                 "are for tables."
             )
-        from . import images, printing
+        from . import pictures, printing
 
         settings = {"effort": effort, "size": size, "random_state": seed, "codec": codec}
-        printing.tell(images.fit_folder(table, path, **settings), printing.show_images, json)
+        printing.tell(pictures.fit_folder(table, path, **settings), printing.show_images, json)
         return
     if size != "small":
         raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
@@ -179,9 +178,9 @@ def ask(
     Names and values with commas or other marks go in quotes: city="Washington, D.C."
     """
     asked = parse_question(question)
-    from . import answers, printing
+    from . import asking, printing
 
-    document = answers.ask(load(model), asked)
+    document = asking.ask(load(model), asked)
     printing.tell(document, printing.show_answers, json)
 
 
@@ -211,16 +210,16 @@ def impute(
     if draws and intervals:
         raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
     check_files(output, model, table)
-    from . import tables, texts
+    from . import filling
 
     dialect = Dialect(sep, decimal, encoding)
-    face, frame, content = load_all(model, table, seed, dialect)
-    filled, about = tables.impute(face, frame, draws)
+    model_, frame, content = load_all(model, table, seed, dialect)
+    filled, about = filling.impute(model_, frame, draws)
     if intervals:
-        filled = tables.with_intervals(face, frame, filled, level)
+        filled = filling.with_intervals(model_, frame, filled, level)
     if output or not json:
-        filled = texts.as_written(filled, frame, table, content, output or Path("table.csv"), dialect)
-    deliver(face, filled, about, output, json, texts.separator(table, content, dialect))
+        filled = filling.as_written(filled, frame, table, content, output or Path("table.csv"), dialect)
+    deliver(model_, filled, about, output, json, filling.separator(table, content, dialect))
 
 
 @app.command(epilog="Example: anyorder score people.ao rows.csv --target income --given age,city")
@@ -247,10 +246,10 @@ def score(
     """
     targets, known = parse_names(target or []), parse_names(given or [])
     check_files(output, model, table)
-    from . import printing, tables
+    from . import filling, printing
 
-    face, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
-    scores, document = tables.score(face, frame, targets, known)
+    model_, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
+    scores, document = filling.score(model_, frame, targets, known)
     if output:
         write_table(scores, output)
         document["written"] = str(output)
@@ -278,10 +277,10 @@ def anomalies(
     The scale is the same for all columns: how likely a value is that is as unlikely as this one, or more so. Values that were
     never seen in training come first. Rows are counted from 1, the header not counted.
     """
-    from . import answers, printing
+    from . import asking, printing
 
-    face, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
-    document = answers.anomalies(face, frame, top, threshold)
+    model_, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
+    document = asking.anomalies(model_, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
 
 
@@ -302,10 +301,10 @@ def report(
         raise InputError(f"The report is written as HTML: name it {output.stem}.html, not {output.name}.")
     if output is not None:
         check_place(output, model, table)
-    from . import answers, printing
+    from . import asking, printing
 
-    face, frame = load_both(model, table)
-    printing.tell(answers.report(face, frame, output), printing.show_report, json)
+    model_, frame = load_both(model, table)
+    printing.tell(asking.report(model_, frame, output), printing.show_report, json)
 
 
 @app.command(
@@ -337,14 +336,14 @@ def ask_next(
 
     It proposes, you type the value, it shows the target again. With --json, one proposal and no conversation.
     """
-    from . import measuring, printing
+    from . import asking, printing
 
-    prices = measuring.read_prices(costs) if costs else measuring.Prices()
-    visit = measuring.start(load(model, seed), target, known or [], prices, measuring.Rules(budget, worth, certain, ahead))
+    prices = asking.read_prices(costs) if costs else asking.Prices()
+    visit = asking.start(load(model, seed), target, known or [], prices, asking.Rules(budget, worth, certain, ahead))
     if json:
         printing.print_json(visit.document())
     else:
-        measuring.converse(visit, input)
+        asking.converse(visit, input)
 
 
 @app.command(epilog="Example: anyorder info people.ao")
@@ -358,13 +357,13 @@ def info(model: ModelFile, json: AsJson = False) -> None:
 
 def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool, sep: str = ",") -> None:
     """A table: to its file, or to standard output as csv, or as JSON."""
-    from . import printing, tables
+    from . import filling, printing
 
     if output:
         write_table(frame, output, sep=sep)
         about["written"] = str(output)
     if json:
-        printing.print_json(about if output else {**about, "table": tables.records(model, frame)})
+        printing.print_json(about if output else {**about, "table": filling.records(model, frame)})
     elif output:
         gaps = f", {about['gaps']} gaps filled" if "gaps" in about else ""
         say(f"wrote {len(frame)} rows to {output}{gaps}")
@@ -386,11 +385,11 @@ def model_path(table: Path) -> Path:
 
 def kinds_of(texts: list[str]) -> dict[str, str]:
     """{"zip": "category"} from "zip=category"."""
-    from ..data.kinds import KINDS
+    from ..modalities.tables.kinds import COLUMN_KIND_NAMES
 
     kinds: dict[str, str] = {}
     for part in parse_evidence(texts):
-        if not isinstance(part.wanted, Is) or part.wanted.text not in KINDS:
+        if not isinstance(part.wanted, Is) or part.wanted.text not in COLUMN_KIND_NAMES:
             raise InputError(f"--kind for {part.name!r} is not understood; expected category, number, log, linear or leave out.")
         kinds[part.name] = part.wanted.text
     return kinds
@@ -403,3 +402,156 @@ def sentinels_of(texts: list[str]) -> dict[str | None, list[str]] | None:
         name, mark, value = text.rpartition("=")
         found.setdefault(name if mark else None, []).append(value)
     return found or None
+
+
+Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")]
+Temperature = Annotated[float, typer.Option(help="Of images: below 1 they are more usual, above 1 stranger.")]
+
+
+@app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
+def sample(
+    model: ModelFile,
+    n: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows or images.")] = 10,
+    given: Annotated[
+        list[str] | None, typer.Option(help="What is known, as in `anyorder ask`. May be repeated.", show_default=False)
+    ] = None,
+    output: Output = None,
+    grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
+    film: Annotated[Path | None, typer.Option(help="And all steps into this .gif file.", show_default=False)] = None,
+    steps: Steps = None,
+    label: Annotated[
+        str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
+    ] = None,
+    temperature: Temperature = 1.0,
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Draw new rows, given the values of some columns; or new images."""
+    if grid is not None:
+        from ..modalities.images.pixels import check_lossless
+        from . import pictures, printing
+
+        check_lossless(grid)
+        check_place(grid, model)
+        if film is not None:
+            pictures.check_film(film, steps, temperature)
+            check_place(film, model, grid)
+        document = pictures.sample(load(model, seed, images=True), n, pictures.DrawnImages(steps, label, temperature), grid, film)
+        printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
+        return
+    if steps is not None or label is not None or film is not None or temperature != 1.0:
+        raise InputError("--steps, --label, --film and --temperature are for images, drawn into a file: --grid new.png.")
+    parts = parse_evidence(given or [])
+    check_files(output, model)
+    from . import filling
+
+    model_ = load(model, seed)
+    drawn, about = filling.sample(model_, n, parts)
+    deliver(model_, drawn, about, output, json)
+
+
+@app.command(epilog="Example: anyorder inpaint digits.ao photo.png --half right -n 4 -o filled.png")
+def inpaint(
+    model: ModelFile,
+    photo: Annotated[Path, typer.Argument(metavar="IMAGE", help="The image to complete.", show_default=False)],
+    mask: Annotated[
+        Path | None, typer.Option(help="An image painted (not black) where something is missing.", show_default=False)
+    ] = None,
+    box: Annotated[str | None, typer.Option(metavar="X,Y,W,H", help="A box that is missing.", show_default=False)] = None,
+    half: Annotated[str | None, typer.Option(help="left, right, top or bottom.", show_default=False)] = None,
+    n: Annotated[int, typer.Option("-n", "--draws", min=1, help="How many completions.")] = 4,
+    steps: Steps = None,
+    temperature: Temperature = 1.0,
+    output: Annotated[Path, typer.Option("-o", "--output", help="All side by side; and a file each, named after it.")] = Path(
+        "inpainted.png"
+    ),
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Fill what is missing of an image, several times; no known pixel is touched."""
+    from ..modalities.images.pixels import check_lossless
+    from . import pictures, printing
+
+    check_lossless(output)
+    check_place(output, photo, model, *([mask] if mask else []))
+
+    drawn = pictures.DrawnImages(steps, None, temperature)
+    document = pictures.inpaint(load(model, seed, images=True), photo, pictures.Missing(mask, box, half), n, drawn, output)
+    printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
+
+
+ArchiveFile = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="From `anyorder compress`.", show_default=False)]
+WithModel = Annotated[
+    Path | None,
+    typer.Option("--model", help="The model it was made with, if not inside or shipped.", show_default=False),
+]
+
+
+@app.command(epilog="Example: anyorder compress mnist images/ -o images.aoz")
+def compress(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="[MODEL] PATH", help="A model with a codec (or mnist, ...); then a table or images.", show_default=False
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="The archive; images.aoz for images/, people.csv.aoz for people.csv.", show_default=False
+        ),
+    ] = None,
+    per_block: Annotated[
+        int | None, typer.Option(min=1, help="Images (256) or rows (131072) that share a stream.", show_default=False)
+    ] = None,
+    verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
+    effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
+    json: AsJson = False,
+) -> None:
+    """Put a table, a folder of images, or a .npy array of them into one small archive; every bit comes back.
+
+    Without a model one is learned from the data and kept in the archive, if that makes it smaller.
+    """
+    if len(paths) > 2:
+        raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
+    *models, path = paths
+    named = path if path.name not in ("", "..") else path.resolve()
+    place = output or named.with_name(named.name.removesuffix(".npy") + ".aoz")
+    check_place(place, *paths)
+    if path.is_dir() and place.resolve().is_relative_to(path.resolve()):
+        raise InputError(f"{str(place)!r} lies in the folder that is compressed. Name another place with -o.")
+    from . import archiving, printing
+
+    document = archiving.compress_path(
+        path, place, models[0] if models else None, effort, archiving.WrittenArchive(per_block, verify)
+    )
+    printing.tell(document, printing.show_archive, json)
+
+
+@app.command(epilog="Example: anyorder decompress images.aoz -o images/")
+def decompress(
+    archive: ArchiveFile,
+    output: Annotated[Path, typer.Option("-o", "--output", help="A table, a new folder, or a .npy file.", show_default=False)],
+    model: WithModel = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that is there already.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Give back what is in an archive. What is damaged is named and left out, all else is saved (exit code 1)."""
+    from . import archiving, printing
+
+    if output.is_file() and not force:
+        raise InputError(f"{str(output)!r} is there already: name another file, or replace it with --force.")
+    document = archiving.decompress_path(archive, output, model)
+    printing.tell(document, lambda d: printing.say_so(f"{printing.counted(d)}: {d['output']}"), json)
+    for lost in document["lost"]:
+        say(lost)
+    if document["lost"]:
+        raise typer.Exit(1)
+
+
+@app.command(epilog="Example: anyorder inspect images.aoz")
+def inspect(archive: ArchiveFile, model: WithModel = None, json: AsJson = False) -> None:
+    """Say what is in an archive, how small it is, and whether it is whole."""
+    from . import archiving, printing
+
+    printing.tell(archiving.inspect_path(archive, model), printing.show_archive, json)

@@ -1,4 +1,4 @@
-"""What the commands do with whole models: `fit` and `info`, as plain documents."""
+"""Models and tables from their files, ready for a question."""
 
 import os
 import sys
@@ -12,19 +12,47 @@ from typing import Any
 
 import numpy as np
 
-from ..arguments import seed_of
-from ..codecs import TableSource, fit_table_codec
-from ..data import Preview, TableEncoder
-from ..data.columns import CategoryColumn, Column, NumberColumn
-from ..data.log_columns import LogNumberColumn
-from ..data.preview import COMMAND_LINE
 from ..errors import InputError, WriteError
 from ..estimator import AnyOrder
-from ..shipped import model_file
-from .archives import source_of
-from .cells import kind_of, near, plain, some
-from .faults import say
-from .files import Frame
+from ..io.shipped import model_file
+from ..modalities.tables.codec.table_archives import TableSource
+from ..modalities.tables.codec.table_codec import fit_table_codec
+from ..modalities.tables.columns import CategoryColumn, Column, NumberColumn
+from ..modalities.tables.encoder import TableEncoder
+from ..modalities.tables.log_columns import LogNumberColumn
+from ..modalities.tables.preview import COMMAND_LINE, Preview
+from ..validation import seed_of
+from .archiving import source_of
+from .cells import kind_of_column, near, plain, some
+from .printing import say
+from .table_files import Dialect, Frame, read_bytes, table_in
+
+
+def load(model: Path, seed: int = 0, images: bool = False) -> Any:
+    from ..estimator import AnyOrder
+
+    model_ = AnyOrder.load(model).set_params(random_state=seed)
+    if model_.of_images_ != images:
+        remedy = "Use inpaint, info, or sample --grid FILE." if model_.of_images_ else "Fit one to a folder of images."
+        kinds = ("images", "tables") if model_.of_images_ else ("tables", "images")
+        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}. {remedy}")
+    return model_
+
+
+def load_both(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
+    """The model, and the table with the types the model knows."""
+    model_, frame, _ = load_all(model, table, seed, dialect)
+    return model_, frame
+
+
+def load_all(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
+    """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
+    from .cells import fit_to, text_columns
+
+    model_ = load(model, seed)
+    content = read_bytes(table)
+    return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
+
 
 Document = dict[str, Any]
 
@@ -116,8 +144,8 @@ def info(path: Path) -> Document:
         return describe_images(model, path)
     return {
         **describe_table(model.encoder_),
-        "rows": model.about_.get("rows"),
-        "effort": model.about_.get("effort"),
+        "rows": model.fit_info_.get("rows"),
+        "effort": model.fit_info_.get("effort"),
         "held_out_nats": min((check.held_out_nats for check in model.history_), default=None),
         "models": model.parts_,
         "parameters": sum(weights.numel() for weights in model.model_.parameters()),
@@ -146,7 +174,7 @@ def describe_table(encoder: TableEncoder) -> Document:
 
 
 def describe_column(column: Column) -> Document:
-    about: Document = {"name": column.name, "kind": kind_of(column)}
+    about: Document = {"name": column.name, "kind": kind_of_column(column)}
     if isinstance(column, CategoryColumn):
         return {**about, "levels": [plain(column, level) for level in column.levels]}
     return {**about, **precision(column)} if isinstance(column, NumberColumn) else about

@@ -3,25 +3,34 @@
 import json
 import math
 import sys
-from collections.abc import Callable
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
 from typing import Any
 
+import typer
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
+from torch import nn
+from typer.core import TyperGroup
 
-from ..drawing import (
+from ..errors import AnyOrderError
+from ..modalities.displays import (
     OBEYED,
     Bar,
     bytes_text,
     chance_text,
     draw,
-    grid,
     number_text,
     percent,
     probability_text,
     seconds_text,
     shorten,
     span_labels,
+    text_grid,
     visible,
 )
 from .question import quoted
@@ -76,7 +85,7 @@ class Printer:
 
     def table(self, headings: list[str], rows: list[list[str]]) -> None:
         """Cells below each other; where the terminal ends, the last one is cut."""
-        for place, text in enumerate(grid(headings, rows, self.width)):
+        for place, text in enumerate(text_grid(headings, rows, self.width)):
             self.line(text, "" if place else "dim")
 
     def bars(self, bars: list[Bar]) -> None:
@@ -107,7 +116,7 @@ def show_answers(document: Document) -> None:
         out.pairs(("probability", probability_text(document["joint"]["probability"])))
         show_grounds(out, document["joint"])
     elif len(document["answers"]) > 1:
-        out.line("Each of these is the law of one column alone, given the evidence; they are not joint.", "dim")
+        out.line("Each of these is the distribution of one column alone, given the evidence; they are not joint.", "dim")
 
 
 def show_grounds(out: Printer, answer: Document) -> None:
@@ -293,3 +302,73 @@ def counted(document: Document) -> str:
     """How many images, files or rows there are."""
     items = next(items for items in ("images", "files", "rows") if items in document)
     return f"{document[items]:,} {items if document[items] != 1 else items.removesuffix('s')}"
+
+
+SECONDS_BETWEEN_LINES = 10.0  # seconds between two lines in a file
+
+
+@contextmanager
+def progress_of_steps(doing: str, total: int) -> Iterator[Callable[[int, int], None]]:
+    """It goes on whenever it is told (how many are done, of how many)."""
+    columns = TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lines_of(doing, console)
+        return
+    with Progress(*columns, console=console, transient=True) as progress:
+        task = progress.add_task(doing, total=total)
+        yield lambda done, of: progress.update(task, completed=done, total=of)
+
+
+def lines_of(doing: str, console: Console) -> Callable[[int, int], None]:
+    """A line every some seconds; what is quick says nothing."""
+    last = time.monotonic()
+
+    def tell(done: int, of: int) -> None:
+        nonlocal last
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES:
+            last = time.monotonic()
+            console.print(f"{doing} {done}/{of}", soft_wrap=True, highlight=False)
+
+    return tell
+
+
+@contextmanager
+def calls_shown(doing: str, model: nn.Module, calls: int) -> Iterator[None]:
+    """It goes on with every call of the model."""
+    made = count(1)
+    with progress_of_steps(doing, calls) as done:
+        hook = model.register_forward_hook(lambda *_: done(next(made), calls))
+        try:
+            yield
+        finally:
+            hook.remove()
+
+
+class Verbs(TyperGroup):
+    """Faults of the input become one line on standard error and exit code 1, warnings a line each."""
+
+    def invoke(self, ctx: Any) -> Any:
+        notes: dict[str | None, None] = {}
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                warnings.simplefilter("always", UserWarning)
+                warnings.showwarning = lambda message, *_: notes.setdefault(getattr(message, "command_line", str(message)))
+                return super().invoke(ctx)
+        except BrokenPipeError:
+            raise
+        except (AnyOrderError, OSError) as error:
+            say(" ".join(str(error).splitlines()))
+            raise typer.Exit(1) from error
+        except MemoryError as error:
+            say("There is not enough memory for this. Take fewer rows or images at a time, or a machine with more.")
+            raise typer.Exit(1) from error
+        finally:
+            for text in filter(None, notes):
+                say(f"note: {text}")
+
+
+def say(text: str) -> None:
+    """A word on standard error, where it disturbs no pipe."""
+    print(f"anyorder: {visible(text)}", file=sys.stderr)

@@ -54,7 +54,7 @@ class Compared:
 Wanted = Is | Within | Among | Compared
 
 
-class Part(NamedTuple):
+class QuestionPart(NamedTuple):
     """A column, and what is said about it, if anything."""
 
     name: str
@@ -64,8 +64,8 @@ class Part(NamedTuple):
 class Asked(NamedTuple):
     """The columns asked for, and what is known."""
 
-    targets: tuple[Part, ...]
-    given: tuple[Part, ...] = ()
+    targets: tuple[QuestionPart, ...]
+    given: tuple[QuestionPart, ...] = ()
 
 
 def parse_question(text: str) -> Asked:
@@ -84,7 +84,7 @@ def parse_question(text: str) -> Asked:
     return Asked(tuple(targets), tuple(given))
 
 
-def parse_evidence(texts: list[str]) -> tuple[Part, ...]:
+def parse_evidence(texts: list[str]) -> tuple[QuestionPart, ...]:
     """What is known, from texts such as "city=Oslo" or "age=30..40, sex=F"."""
     parts = [part for text in texts for part in parse_list(text)]
     check_given("; ".join(texts), parts)
@@ -101,7 +101,7 @@ def parse_names(texts: list[str]) -> list[str]:
     return [part.name for part in parts]
 
 
-def parse_list(text: str) -> list[Part]:
+def parse_list(text: str) -> list[QuestionPart]:
     reader = Reader(text)
     parts = reader.parts()
     if reader.last == "|":
@@ -109,7 +109,7 @@ def parse_list(text: str) -> list[Part]:
     return parts
 
 
-def check_given(text: str, given: list[Part]) -> None:
+def check_given(text: str, given: list[QuestionPart]) -> None:
     for part in given:
         if part.wanted is None:
             name = quoted_name(part.name)
@@ -119,7 +119,7 @@ def check_given(text: str, given: list[Part]) -> None:
             )
 
 
-def check_once(text: str, parts: list[Part]) -> None:
+def check_once(text: str, parts: list[QuestionPart]) -> None:
     names = [part.name for part in parts]
     for name in names:
         if names.count(name) > 1:
@@ -145,23 +145,23 @@ class Reader:
         self.at = 0
         self.last = ","
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[QuestionPart]:
         """All parts up to "|" or the end."""
         found = [self.part()]
         while self.last == ",":
             found.append(self.part())
         return found
 
-    def part(self) -> Part:
+    def part(self) -> QuestionPart:
         name, mark = self.word(AFTER_NAME, "the name of a column")
         mark = ALIKE.get(mark, "".join(mark.split()))
         self.last = mark
         if mark == "=":
-            return Part(name, self.value())
+            return QuestionPart(name, self.value())
         if mark in SIGNS:
             text, self.last = self.word(AFTER_END, f"a value after {mark}")
-            return Part(name, SIGNS[mark](text))
-        return Part(name, self.members()) if mark == "(" else Part(name)
+            return QuestionPart(name, SIGNS[mark](text))
+        return QuestionPart(name, self.members()) if mark == "(" else QuestionPart(name)
 
     def value(self) -> Wanted:
         """One value, or a range: low..high, low.. or ..high."""
@@ -231,7 +231,7 @@ def write_question(asked: Asked) -> str:
     return f"{targets} | {', '.join(map(write_part, asked.given))}" if asked.given else targets
 
 
-def write_part(part: Part) -> str:
+def write_part(part: QuestionPart) -> str:
     name = quoted_name(part.name)
     match part.wanted:
         case Is(text):

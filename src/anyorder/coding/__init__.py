@@ -1,9 +1,8 @@
-"""Bits: laws as whole numbers, a range coder, and what an archive is made of. Knows nothing of models."""
+"""Bits: distributions as whole numbers, a range coder, and what an archive is made of. Knows nothing of models."""
 
 from .coder import Coder, Decoder, Encoder
 from .container import Archive, ArchiveWriter, Block, Damage, Writable
-from .frequencies import Binary, Even, Frequencies, Scored, Shades, shades
-from .tables import Integers
+from .frequencies import Binary, Frequencies, Integers, Scored, Shades, Uniform, shades
 
 __all__ = [
     "Archive",
@@ -14,11 +13,11 @@ __all__ = [
     "Damage",
     "Decoder",
     "Encoder",
-    "Even",
     "Frequencies",
     "Integers",
     "Scored",
     "Shades",
+    "Uniform",
     "Writable",
     "shades",
 ]

@@ -1,7 +1,7 @@
 """Symbols to bits and back with constriction's range coder: one procedure for both ways, so that they cannot differ.
 
 A symbol is found by bisection: is it in the upper half of what is left? Each answer is coded with its own probability, for
-all cells at once. So any law serves that can say how much lies below a symbol, and no table of all symbols is ever made.
+all cells at once. So any distribution serves that can say how much lies below a symbol, and no table of all symbols is ever made.
 """
 
 from abc import ABC, abstractmethod
@@ -12,46 +12,47 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import FormatError
-from .frequencies import TOTAL, Even, Frequencies
-from .tables import Integers
+from .frequencies import TOTAL, Frequencies, Integers, Uniform
 
 YES_OR_NO = constriction.stream.model.Bernoulli(perfect=False)
-CHUNK = 16  # bits of a plain number that are coded at once
+CHUNK_BITS = 16  # bits of a plain number that are coded at once
 
 
 class Coder(ABC):
-    """Codes symbols, one for each cell of a law. The encoder writes what it is given, the decoder looks away and reads."""
+    """Codes symbols, one for each cell of a distribution. The encoder writes what it is given, the decoder looks away
+    and reads.
+    """
 
-    def __call__(self, law: Frequencies, symbols: Integers) -> Integers:
+    def __call__(self, distribution: Frequencies, symbols: Integers) -> Integers:
         low = np.zeros(symbols.shape, dtype=np.int64)
         below, above = np.zeros_like(low), np.full_like(low, TOTAL)
-        for bit in reversed(range((int(np.max(law.size, initial=1)) - 1).bit_length())):
+        for bit in reversed(range((int(np.max(distribution.size, initial=1)) - 1).bit_length())):
             middle = low + (1 << bit)
-            counts = law.below(middle)
+            counts = distribution.below(middle)
             chance = (above - counts) / (above - below)
-            upper = self._choose(symbols >= middle, chance, middle < law.size)
+            upper = self._choose(symbols >= middle, chance, middle < distribution.size)
             low, below, above = np.where(upper, middle, low), np.where(upper, counts, below), np.where(upper, above, counts)
         return low
 
     def plain(self, numbers: Integers, bits: int | Integers) -> Integers:
         """Numbers from 0 of which nothing is expected but how many bits they have, at most 63."""
         out, bits = np.zeros(numbers.shape, dtype=np.int64), np.broadcast_to(bits, numbers.shape)
-        for start in range(0, int(bits.max(initial=0)), CHUNK):
+        for start in range(0, int(bits.max(initial=0)), CHUNK_BITS):
             here = bits > start
-            size = 1 << np.minimum(CHUNK, bits[here] - start)
-            out[here] |= self(Even(size), (numbers[here] >> start) & (size - 1)) << start
+            size = 1 << np.minimum(CHUNK_BITS, bits[here] - start)
+            out[here] |= self(Uniform(size), (numbers[here] >> start) & (size - 1)) << start
         return out
 
     def evenly(self, numbers: Integers, size: Integers) -> Integers:
         """Numbers from 0 to size - 1, all alike; of more than 2^CHUNK of them the lower bits are plain."""
-        plain = np.maximum(bit_length(size - 1) - CHUNK, 0)
-        high = self(Even(((size - 1) >> plain) + 1), numbers >> plain)
+        plain = np.maximum(bit_length(size - 1) - CHUNK_BITS, 0)
+        high = self(Uniform(((size - 1) >> plain) + 1), numbers >> plain)
         return (high << plain) | self.plain(numbers & ((1 << plain) - 1), plain)
 
     def signed(self, numbers: Integers) -> Integers:
         """Any numbers below 2^62 in size: how long they are, then their bits."""
         folded = np.where(numbers < 0, ~numbers << 1 | 1, numbers << 1)
-        bits = self(Even(64), bit_length(folded))
+        bits = self(Uniform(64), bit_length(folded))
         folded = self.plain(folded, bits)
         return np.where(folded & 1, ~(folded >> 1), folded >> 1)
 

@@ -22,11 +22,11 @@ from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 from ..errors import FormatError, InputError
 
 MAGIC = b"\x89AOZ\r\n\x1a\x01"  # the last byte is the version; line ends that something changed are noticed
-HEAD = struct.Struct("<2sBIQ")
-CHECK = struct.Struct("<I")
-OVERHEAD = HEAD.size + 2 * CHECK.size
+CONTAINER_HEAD = struct.Struct("<2sBIQ")
+CONTAINER_CHECK = struct.Struct("<I")
+OVERHEAD = CONTAINER_HEAD.size + 2 * CONTAINER_CHECK.size
 DESCRIPTION, BLOCK, INDEX = 1, 2, 3
-PLACE = struct.Struct("<Q")
+OFFSET = struct.Struct("<Q")
 MOST_DESCRIPTION = 2**28
 Readable = BufferedReader | BytesIO
 
@@ -57,8 +57,8 @@ class Damage(NamedTuple):
 
 def part(kind: int, number: int, content: bytes, at: int) -> bytes:
     """A part that will begin at this place of the file."""
-    head = HEAD.pack(b"AO", kind, number, len(content))
-    return head + CHECK.pack(zlib.crc32(head + PLACE.pack(at))) + content + CHECK.pack(zlib.crc32(content))
+    head = CONTAINER_HEAD.pack(b"AO", kind, number, len(content))
+    return head + CONTAINER_CHECK.pack(zlib.crc32(head + OFFSET.pack(at))) + content + CONTAINER_CHECK.pack(zlib.crc32(content))
 
 
 @final
@@ -81,7 +81,7 @@ class ArchiveWriter:
         self._write(part(BLOCK, len(self.places) - 1, content, self.at))
 
     def close(self) -> None:
-        self._write(part(INDEX, len(self.places), b"".join(map(PLACE.pack, self.places)), self.at))
+        self._write(part(INDEX, len(self.places), b"".join(map(OFFSET.pack, self.places)), self.at))
         self._write(part(DESCRIPTION, 1, self.description, self.at))
 
     def _write(self, data: bytes) -> None:
@@ -204,8 +204,8 @@ class Archive:
         places = {found.number: found.at for found in blocks}
         index = next((found for found in parts if found.kind == INDEX), None)
         content = None if index is None else read_content(file, index)
-        if index is not None and content is not None and len(content) == PLACE.size * index.number:
-            told = dict(enumerate(place for (place,) in PLACE.iter_unpack(content)))
+        if index is not None and content is not None and len(content) == OFFSET.size * index.number:
+            told = dict(enumerate(place for (place,) in OFFSET.iter_unpack(content)))
             return told | places, index.number
         self.damage.append(Damage("the index", "it is damaged or missing: blocks after the last one found may be lost"))
         return places, max(places, default=-1) + 1
@@ -214,10 +214,12 @@ class Archive:
 def read_head(file: Readable, at: int, size: int) -> _Found | None:
     """The part that begins here, if its head is right and it ends inside the file."""
     file.seek(at)
-    raw = file.read(HEAD.size + CHECK.size)
-    if len(raw) < HEAD.size + CHECK.size or CHECK.unpack(raw[HEAD.size :])[0] != zlib.crc32(raw[: HEAD.size] + PLACE.pack(at)):
+    raw = file.read(CONTAINER_HEAD.size + CONTAINER_CHECK.size)
+    if len(raw) < CONTAINER_HEAD.size + CONTAINER_CHECK.size or CONTAINER_CHECK.unpack(raw[CONTAINER_HEAD.size :])[
+        0
+    ] != zlib.crc32(raw[: CONTAINER_HEAD.size] + OFFSET.pack(at)):
         return None
-    mark, kind, number, length = HEAD.unpack(raw[: HEAD.size])
+    mark, kind, number, length = CONTAINER_HEAD.unpack(raw[: CONTAINER_HEAD.size])
     found = _Found(kind, number, at, length)
     return found if mark == b"AO" and kind in (DESCRIPTION, BLOCK, INDEX) and found.end <= size else None
 
@@ -239,7 +241,11 @@ def next_head(file: Readable, at: int, size: int, window: int = 2**20) -> _Found
 
 def read_content(file: Readable, found: _Found) -> bytes | None:
     """The content of a part if its checksum is right. No more is read than the file has."""
-    file.seek(found.at + HEAD.size + CHECK.size)
-    content, check = file.read(found.length), file.read(CHECK.size)
-    whole = len(content) == found.length and len(check) == CHECK.size and CHECK.unpack(check)[0] == zlib.crc32(content)
+    file.seek(found.at + CONTAINER_HEAD.size + CONTAINER_CHECK.size)
+    content, check = file.read(found.length), file.read(CONTAINER_CHECK.size)
+    whole = (
+        len(content) == found.length
+        and len(check) == CONTAINER_CHECK.size
+        and CONTAINER_CHECK.unpack(check)[0] == zlib.crc32(content)
+    )
     return content if whole else None

@@ -1,20 +1,75 @@
-"""Laws as whole numbers: how many of 2^24 belong to each symbol. Exact sums, no zero, the same on every machine."""
+"""Functions of whole numbers as tables, made with decimal arithmetic: the same numbers on every machine, for ever.
+
+What a network says is a multiple of 1 / 2^GRID. Every table below is a list of integers; no library's exp or log is asked.
+"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass
-from decimal import Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 from functools import cache
 from typing import final
 
 import numpy as np
+from numpy.typing import NDArray
 
-from .tables import ARGUMENT, COARSE, GRID, MOST, SHARE, STEEP, WEIGHT, Integers, exponential, frozen, sigmoid
-from .tables import steepness as steepness_table
+Integers = NDArray[np.int64]
+
+GRID = 10  # a network's number n stands for n / 2^GRID
+COARSE_BITS = 6  # the grid of logits and scales in their tables
+LARGEST_ARGUMENT = 16  # logits and scales are cut beyond this
+STEEP = 16  # one over a scale is a multiple of 1 / 2^STEEP
+ARGUMENT = 11  # what the sigmoid is asked, a multiple of 1 / 2^ARGUMENT, cut beyond MOST
+SHARE = 20  # what the sigmoid answers, a multiple of 1 / 2^SHARE
+WEIGHT = 16  # weights add up to nearly 2^WEIGHT
+DECIMALS = Context(prec=40)
+
+
+@cache
+def sigmoid() -> Integers:
+    """2^SHARE / (1 + e^-z), rounded down, at z = (i - MOST * 2^ARGUMENT) / 2^ARGUMENT for i = 0, 1, ..."""
+    half = LARGEST_ARGUMENT << ARGUMENT
+    with localcontext(DECIMALS):
+        one, falling = Decimal(1), powers((Decimal(-1) / 2**ARGUMENT).exp(), half + 1)
+        above = [int(2**SHARE / (one + power)) for power in falling]  # z = 0, 1, ..., half
+    return frozen_array([2**SHARE - value - 1 for value in above[:0:-1]] + above[:-1])
+
+
+@cache
+def exponential() -> Integers:
+    """2^WEIGHT e^-d, rounded, at d = i / 2^COARSE up to MOST."""
+    with localcontext(DECIMALS):
+        ratio = (Decimal(-1) / 2**COARSE_BITS).exp()
+        return frozen_array([int(2**WEIGHT * power + Decimal("0.5")) for power in powers(ratio, LARGEST_ARGUMENT << COARSE_BITS)])
+
+
+@cache
+def steepness_table(least: Decimal) -> Integers:
+    """2^STEEP / (least + log(1 + e^(r - 1))), rounded down, at r = i / 2^COARSE - MOST, in the middle of its step."""
+    count = 2 * LARGEST_ARGUMENT << COARSE_BITS
+    with localcontext(DECIMALS):
+        start = (Decimal(1) / 2 / 2**COARSE_BITS - LARGEST_ARGUMENT - 1).exp()
+        rising = powers((Decimal(1) / 2**COARSE_BITS).exp(), count)
+        return frozen_array([int(2**STEEP / (least + (1 + start * power).ln())) for power in rising])
+
+
+def powers(base: Decimal, count: int) -> Iterator[Decimal]:
+    power = Decimal(1)
+    for _ in range(count):
+        yield power
+        power *= base
+
+
+def frozen_array(values: list[int]) -> Integers:
+    table = np.array(values, dtype=np.int64)
+    table.flags.writeable = False
+    return table
+
 
 BITS = 24
 TOTAL = 2**BITS
-PLACE = 20  # places on the scale -1 .. 1 are multiples of 1 / 2^PLACE
+PLACE_BITS = 20  # places on the scale -1 .. 1 are multiples of 1 / 2^PLACE
 
 
 class Frequencies(ABC):
@@ -29,7 +84,7 @@ class Frequencies(ABC):
 
 @final
 @dataclass(frozen=True)
-class Even(Frequencies):
+class Uniform(Frequencies):
     """All symbols alike, at most TOTAL of them."""
 
     size: int | Integers
@@ -47,7 +102,7 @@ class Binary(Frequencies):
     size: int = 2
 
     def below(self, symbol: Integers) -> Integers:
-        argument = cut(-self.logit << (ARGUMENT - GRID))
+        argument = table_place(-self.logit << (ARGUMENT - GRID))
         zero = 1 + ((TOTAL - 2) * sigmoid()[argument] >> SHARE)
         return np.where(symbol <= 0, 0, np.where(symbol >= 2, TOTAL, zero))
 
@@ -70,7 +125,7 @@ class Scored(Frequencies):
 @final
 @dataclass(frozen=True)
 class Shades(Frequencies):
-    """Whole numbers on a scale: a mixture of logistic laws, the ends owning the tails."""
+    """Whole numbers on a scale: a mixture of logistic distributions, the ends owning the tails."""
 
     weight: Integers  # (cell, component), adding up to at most 2^WEIGHT
     place: Integers  # (cell, component) in 1 / 2^PLACE
@@ -85,7 +140,7 @@ class Shades(Frequencies):
     def reached(self, symbol: Integers) -> Integers:
         """Of every component what lies below this symbol, in 1 / 2^SHARE."""
         edge = edges(self.size)[symbol.clip(0, self.size)][..., None]
-        return sigmoid()[cut((edge - self.place) * self.steep >> (PLACE + STEEP - ARGUMENT))]
+        return sigmoid()[table_place((edge - self.place) * self.steep >> (PLACE_BITS + STEEP - ARGUMENT))]
 
     def given(self, symbol: Integers) -> Integers:
         """The weights of the components once the symbol is known."""
@@ -97,7 +152,7 @@ class Shades(Frequencies):
 
 def shades(logits: Integers, place: Integers, raw: Integers, size: int, least: Decimal) -> Shades:
     """From a network's numbers, in steps of 1 / 2^GRID: logits, places and scales before they are made positive."""
-    return Shades(shares(logits), (place << (PLACE - GRID)) + starts(logits.shape[-1]), steepness(raw, least), size)
+    return Shades(shares(logits), (place << (PLACE_BITS - GRID)) + starts(logits.shape[-1]), steepness(raw, least), size)
 
 
 def shares(logits: Integers) -> Integers:
@@ -108,7 +163,7 @@ def shares(logits: Integers) -> Integers:
 
 def weights(logits: Integers) -> Integers:
     """e^logit next to that of the largest, at most 2^WEIGHT."""
-    behind = (logits.max(-1, keepdims=True) - logits) >> (GRID - COARSE)
+    behind = (logits.max(-1, keepdims=True) - logits) >> (GRID - COARSE_BITS)
     table = exponential()
     return table[np.minimum(behind, len(table) - 1)]
 
@@ -116,24 +171,26 @@ def weights(logits: Integers) -> Integers:
 def steepness(raw: Integers, least: Decimal) -> Integers:
     """One over the scale."""
     table = steepness_table(least)
-    return table[((raw >> (GRID - COARSE)) + (MOST << COARSE)).clip(0, len(table) - 1)]
+    return table[((raw >> (GRID - COARSE_BITS)) + (LARGEST_ARGUMENT << COARSE_BITS)).clip(0, len(table) - 1)]
 
 
-def cut(argument: Integers) -> Integers:
+def table_place(argument: Integers) -> Integers:
     """Where the sigmoid's table holds this argument."""
-    half = MOST << ARGUMENT
+    half = LARGEST_ARGUMENT << ARGUMENT
     return argument.clip(-half, half - 1) + half
 
 
 @cache
 def edges(size: int) -> Integers:
     """The lower end of every symbol on the scale, and the upper end of the last, in 1 / 2^PLACE."""
-    return frozen([round((Fraction(2 * k - 1, size - 1) - 1) * 2**PLACE) for k in range(size + 1)])
+    return frozen_array([round((Fraction(2 * k - 1, size - 1) - 1) * 2**PLACE_BITS) for k in range(size + 1)])
 
 
 @cache
 def starts(components: int) -> Integers:
     """Where the components of a mixture stand before the network moves them, in 1 / 2^PLACE."""
     if components == 1:
-        return frozen([round(Fraction(-8, 10) * 2**PLACE)])
-    return frozen([round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE) for k in range(components)])
+        return frozen_array([round(Fraction(-8, 10) * 2**PLACE_BITS)])
+    return frozen_array(
+        [round((Fraction(16 * k, 10 * (components - 1)) - Fraction(8, 10)) * 2**PLACE_BITS) for k in range(components)]
+    )

@@ -1,23 +1,33 @@
 """Which path to walk: scoring, sampling, uncertainty and planning, all around one loop."""
 
-from .acquisition import Path, acquire
-from .choice import Choice, GainMinusCost, GainPerCost, Measurement, Policy, Preference, Stop, choose, one_by_one
-from .evidence import Allowed, Interval, Members, Particles, within
-from .imputation import best_guess, drawn_together, interval
-from .likelihood import elbo, fixed_orders, leave_one_out, log_prob, mixture_log_prob, path_terms, ratio_log_prob
-from .mutual_information import (
+from .constraints import Allowed, Interval, Members, Particles, sample_constrained
+from .information import (
     CandidateBins,
     CandidateRatio,
     EntropyDifference,
     Estimator,
     Information,
+    TargetBins,
     TargetRatio,
     information,
     uncertainty,
 )
+from .likelihood import elbo, fixed_orders, leave_one_out, log_prob, mixture_log_prob, path_terms, ratio_log_prob
+from .measuring import (
+    Choice,
+    GainMinusCost,
+    GainPerCost,
+    Measurement,
+    Path,
+    Policy,
+    Preference,
+    StopReason,
+    acquire,
+    choose,
+    one_by_one,
+)
 from .planning import plan, step_losses
-from .sampling import Estimate, entropy, sample
-from .target_bins import TargetBins
+from .sampling import Estimate, best_guess, drawn_together, entropy, interval, sample
 from .walk import ModeAndStep, Step, seeded, walk
 
 __all__ = [
@@ -40,7 +50,7 @@ __all__ = [
     "Policy",
     "Preference",
     "Step",
-    "Stop",
+    "StopReason",
     "TargetBins",
     "TargetRatio",
     "acquire",
@@ -60,9 +70,9 @@ __all__ = [
     "plan",
     "ratio_log_prob",
     "sample",
+    "sample_constrained",
     "seeded",
     "step_losses",
     "uncertainty",
     "walk",
-    "within",
 ]

@@ -12,15 +12,15 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from ..errors import InputError
-from ..model import Model
+from ..models.any_order import Model
 from ..schema import Mask, Values
-from ..subsets import Blocks, CanonicalOrder, OneByOne, Order, Question, RandomOrder, StagedOrder, check_question
+from ..subsets import CanonicalOrder, OneByOne, Order, Question, RandomOrder, Schedule, StagedOrder, check_question
 from .walk import ContextLike, context_of, seeded, walk
 
 Nats = Float[Tensor, " batch"]
 
 # What goes into one network call: enough to keep the cores busy, little enough to stay in the caches.
-MOST_ROWS, MOST_CELLS = 4096, 2**18
+MOST_SCORED_ROWS, MOST_SCORED_CELLS = 4096, 2**18
 
 
 def log_prob(
@@ -29,18 +29,18 @@ def log_prob(
     question: Question,
     *,
     order: Order = CanonicalOrder(),
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
 ) -> Nats:
-    r"""How likely the targets are, given what is known, along one order: nats per row, an exactly normalised law.
+    r"""How likely the targets are, given what is known, along one order: nats per row, an exactly normalised distribution.
 
     .. math:: \log p(x_T \mid x_G) = \sum_j \log p(x_{\sigma_j} \mid x_G, x_{\sigma_1}, \dots, x_{\sigma_{j-1}})
 
     Variables in neither set are marginalised by never being visited. With blocks, the targets of one block are
     scored independently of each other.
     """
-    return path_terms(model, x, question, [order], blocks=blocks, rng=rng, context=context)[0].sum(-1)
+    return path_terms(model, x, question, [order], schedule=schedule, rng=rng, context=context)[0].sum(-1)
 
 
 def mixture_log_prob(
@@ -49,7 +49,7 @@ def mixture_log_prob(
     question: Question,
     orders: Sequence[Order],
     *,
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
 ) -> Nats:
@@ -57,7 +57,7 @@ def mixture_log_prob(
 
     With orders fixed in advance (`fixed_orders`) it is exactly normalised, and never below `elbo` of the same orders.
     """
-    terms = path_terms(model, x, question, orders, blocks=blocks, rng=rng, context=context)
+    terms = path_terms(model, x, question, orders, schedule=schedule, rng=rng, context=context)
     return terms.sum(-1).logsumexp(0) - math.log(len(orders))
 
 
@@ -67,12 +67,12 @@ def elbo(
     question: Question,
     orders: Sequence[Order],
     *,
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
 ) -> Nats:
     """The mean log-likelihood over orders: the number the papers print, a lower bound of the mixture's."""
-    return path_terms(model, x, question, orders, blocks=blocks, rng=rng, context=context).sum(-1).mean(0)
+    return path_terms(model, x, question, orders, schedule=schedule, rng=rng, context=context).sum(-1).mean(0)
 
 
 def ratio_log_prob(
@@ -101,7 +101,7 @@ def ratio_log_prob(
 def fixed_orders(variables: int, count: int, seed: int = 0, within: Order = RandomOrder()) -> list[CanonicalOrder]:
     """`count` orders fixed in advance, in pairs of an order and its reverse, the same for every row and every call.
 
-    If they are to be drawn from a law with stages, `within`, both keep its stages.
+    If they are to be drawn from a distribution with stages, `within`, both keep its stages.
     """
     rng = seeded(seed)
     stages = within.stages(variables) if isinstance(within, StagedOrder) else torch.zeros(variables, dtype=torch.long)
@@ -127,7 +127,7 @@ def path_terms(
     question: Question,
     orders: Sequence[Order],
     *,
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
     rows_per_call: int | None = None,
@@ -139,13 +139,13 @@ def path_terms(
     check_scoring(model, x, question)
     if not isinstance(orders, Sequence) or not orders:
         raise InputError(f"`orders` is {orders!r}; expected at least one order, such as fixed_orders(variables, 4).")
-    rows_per_call = rows_per_call or max(1, min(MOST_ROWS, MOST_CELLS // x.shape[1]))
+    rows_per_call = rows_per_call or max(1, min(MOST_SCORED_ROWS, MOST_SCORED_CELLS // x.shape[1]))
     rng = rng or seeded(device=x.device)
     terms = x.new_zeros(len(orders), *x.shape)
-    bounds = blocks.bounds(question.count)  # (batch, step + 1)
+    bounds = schedule.bounds(question.count)  # (batch, step + 1)
     for k, order in enumerate(orders):
         if order.adaptive:
-            terms[k] = _walked_terms(model, x, question, order, blocks, rng, context)
+            terms[k] = _walked_terms(model, x, question, order, schedule, rng, context)
     fixed = [k for k, order in enumerate(orders) if not order.adaptive]
     ranks = {k: orders[k].rank(question, rng) for k in fixed}
     for k, rows, steps in _calls(bounds, fixed, rows_per_call):
@@ -178,11 +178,11 @@ def _calls(bounds: Int[Tensor, "batch step"], orders: Sequence[int], size: int) 
 
 
 def _walked_terms(
-    model: Model, x: Values, question: Question, order: Order, blocks: Blocks, rng: Generator, context: ContextLike
+    model: Model, x: Values, question: Question, order: Order, schedule: Schedule, rng: Generator, context: ContextLike
 ) -> Values:
     """One step after the other: the only way for orders that look at the model, and the twin of the batched way."""
     terms = torch.zeros_like(x)
-    for step in walk(model, x, question, order=order, blocks=blocks, rng=rng, context=context):
+    for step in walk(model, x, question, order=order, schedule=schedule, rng=rng, context=context):
         terms += step.conditionals.log_prob(x, at=step.now)
     return terms
 

@@ -7,7 +7,7 @@ from sklearn.isotonic import isotonic_regression
 from torch import Generator, Tensor
 
 from ..errors import InputError
-from ..model import Model
+from ..models.any_order import Model
 from ..schema import Mask, Values
 from ..subsets import Planned, Question
 from .likelihood import check_scoring

@@ -1,16 +1,19 @@
 """Draws of the targets given what is known, and their entropy."""
 
+from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Generator, Tensor
 
+from ..distributions import LatticeDistribution, mean_place
 from ..errors import InputError
-from ..model import Model
-from ..schema import Mask, Values
-from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder, check_question
-from .likelihood import MOST_ROWS
+from ..models.any_order import Model
+from ..schema import Mask, Recorded, Values
+from ..subsets import OneByOne, Order, Question, RandomOrder, Schedule, check_question
+from .likelihood import MOST_SCORED_ROWS
 from .walk import ContextLike, context_of, walk
 
 
@@ -22,7 +25,7 @@ def sample(
     rng: Generator,
     *,
     order: Order = RandomOrder(),
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     temperature: float = 1.0,
     context: ContextLike = None,
 ) -> Values:
@@ -32,7 +35,7 @@ def sample(
     """
     check_sampling(model, x, question, temperature)
     x = x.clone()
-    for step in walk(model, x, question, order=order, blocks=blocks, rng=rng, context=context):
+    for step in walk(model, x, question, order=order, schedule=schedule, rng=rng, context=context):
         x.copy_(torch.where(step.now, step.conditionals.sample(rng, temperature, at=step.now), x))
     return x
 
@@ -67,7 +70,7 @@ def entropy(
     check_sampling(model, x, question, temperature=1.0)
     parts = [
         _drawn_entropy(model, x, question, rng, draws, order, context, rows)
-        for rows in torch.arange(len(x), device=x.device).split(max(1, MOST_ROWS // draws))
+        for rows in torch.arange(len(x), device=x.device).split(max(1, MOST_SCORED_ROWS // draws))
     ]
     if not parts or not len(x):
         return Estimate(x.new_zeros(0), x.new_zeros(0))
@@ -94,7 +97,56 @@ def _drawn_entropy(
 def check_sampling(model: Model, x: Values, question: Question, temperature: float) -> None:
     """Everything known must be a legal value; what is asked for may hold anything."""
     if not temperature > 0:
-        raise InputError(f"temperature={temperature}; expected a positive number (1 draws from the model's own law).")
+        raise InputError(f"temperature={temperature}; expected a positive number (1 draws from the model's own distribution).")
     model.schema.check(x, None)
     check_question(model.schema, x, question)
     model.schema.check(x, question.given)
+
+
+FILLED_ROWS_PER_CALL = 512
+GAPS_PER_CALL = 64  # of numbers on a bent scale, whose means take more memory
+
+
+@torch.no_grad()
+def best_guess(model: Model, x: Values, known: Mask) -> Values:
+    """x with the means of numbers and the likeliest codes, each given what is known of its row."""
+    out = x.clone()
+    bent = {i: v.domain for i, v in enumerate(model.schema) if isinstance(v.domain, Recorded) and v.domain.curve}
+    for rows in _rows_with_gaps(known):
+        distributions = model(x[rows], known[rows])
+        out[rows] = torch.where(known[rows], x[rows], distributions.best(at=~known[rows]).to(x.dtype))
+        for i, domain in bent.items():
+            for some in (~known[rows, i]).nonzero().squeeze(-1).split(GAPS_PER_CALL):
+                distribution = distributions.distribution(i).map_tensors(itemgetter(some))
+                assert isinstance(distribution, LatticeDistribution)
+                out[rows[some], i] = mean_place(distribution, domain).to(x.dtype)
+    return out
+
+
+def drawn_together(
+    model: Model, x: Values, known: Mask, draws: int, rng: Generator, order: Order = RandomOrder()
+) -> Float[Tensor, "draw batch variable"]:
+    """x several times, the gaps of a row drawn together given what is known of it."""
+    filled = x.repeat(draws, 1, 1)
+    for rows in _rows_with_gaps(known, FILLED_ROWS_PER_CALL // draws):
+        given = known[rows].repeat(draws, 1)
+        drawn = sample(model, x[rows].repeat(draws, 1), Question(given, ~given), rng, order=order)
+        filled[:, rows] = drawn.unflatten(0, (draws, len(rows)))
+    return filled
+
+
+@torch.no_grad()
+def interval(model: Model, x: Values, known: Mask, level: float, numbers: Bool[Tensor, " variable"]) -> tuple[Values, Values]:
+    """The ends of what holds `level` of the probability of every gap of a number, given what is known of its row."""
+    ends = torch.empty_like(x), torch.empty_like(x)
+    for rows in _rows_with_gaps(known):
+        cells = ~known[rows] & numbers
+        distributions = model(x[rows], known[rows])
+        for end, q in zip(ends, ((1 - level) / 2, (1 + level) / 2), strict=True):
+            end[rows] = distributions.quantile(torch.full(cells.shape, q), at=cells).to(x.dtype)
+    return ends
+
+
+def _rows_with_gaps(known: Mask, most: int = FILLED_ROWS_PER_CALL) -> Iterator[Tensor]:
+    """Some at a time."""
+    yield from (rows for rows in (~known).any(-1).nonzero().squeeze(-1).split(max(1, most)) if len(rows))

@@ -7,10 +7,10 @@ from typing import final
 import torch
 from torch import Generator, Tensor
 
-from ..conditionals import Conditionals
-from ..model import Context, Model
+from ..models.any_order import Context, Model
+from ..models.conditionals import Conditionals
 from ..schema import Mask, Values
-from ..subsets import Blocks, OneByOne, Order, Question, RandomOrder, mode_and_step
+from ..subsets import OneByOne, Order, Question, RandomOrder, Schedule, mode_and_step
 
 # One row each, or told by what is known and which rows are asked about (None: all, in order).
 ContextLike = Tensor | Callable[[Mask, Tensor | None], Context] | None
@@ -19,7 +19,7 @@ ContextLike = Tensor | Callable[[Mask, Tensor | None], Context] | None
 @final
 @dataclass(frozen=True)
 class Step:
-    """What is known before this step, what it reveals, and the laws of all variables given what is known."""
+    """What is known before this step, what it reveals, and the distributions of all variables given what is known."""
 
     given: Mask
     now: Mask
@@ -47,14 +47,14 @@ def walk(
     question: Question,
     *,
     order: Order = RandomOrder(),
-    blocks: Blocks = OneByOne(),
+    schedule: Schedule = OneByOne(),
     rng: Generator | None = None,
     context: ContextLike = None,
 ) -> Iterator[Step]:
     """Step by step from `given` to `given + target`; the consumer writes `x[step.now]` in place before the next step."""
     rng = rng or seeded(device=x.device)
     rank = order.rank(question, rng)
-    bounds = blocks.bounds(question.count)  # (batch, step + 1)
+    bounds = schedule.bounds(question.count)  # (batch, step + 1)
     done = torch.zeros_like(question.target)
     for start, stop in zip(bounds.T[:-1], bounds.T[1:], strict=True):
         given = question.given | done

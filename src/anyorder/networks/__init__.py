@@ -1,13 +1,9 @@
-"""(x, given, context) -> the parameters of every variable's law."""
+"""(x, given, context) -> the parameters of every variable's distribution."""
 
-from . import int8
-from .columns import IntegerColumns
-from .integer import IntegerUNet
-from .network import Network
-from .resmlp import ResMLP
-from .sizes import SIZES, UNetSize, size_named
-from .unet import UNet
-from .whole import exactly
+from .integer import IntegerUNet, exactly
+from .integer_columns import IntegerColumns
+from .resmlp import Network, ResMLP
+from .unet import SIZES, UNet, UNetSize, size_named
 
 NETWORKS: dict[str, type[ResMLP] | type[UNet] | type[IntegerUNet] | type[IntegerColumns]] = {
     network.kind: network for network in (ResMLP, UNet, IntegerUNet, IntegerColumns)
@@ -23,6 +19,6 @@ __all__ = [
     "UNet",
     "UNetSize",
     "exactly",
-    "int8",
+    "integer",
     "size_named",
 ]

@@ -1,6 +1,7 @@
-"""A U-Net: images seen at several resolutions, coarse shapes first and details put back; dense 3 x 3 convolutions."""
+"""Sizes of the network for images, by name: from what a laptop trains in minutes to what the papers trained for weeks."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise, zip_longest
 from typing import ClassVar, final
 
@@ -11,12 +12,47 @@ from torch.nn import functional as F
 
 from ..errors import InputError
 from ..schema import Colour, Mask, Schema, Values, levels_of
-from .inputs import ContextEmbedding
-from .network import Network
+from .resmlp import ContextEmbedding, Network
+
+
+@final
+@dataclass(frozen=True)
+class UNetSize:
+    """What a U-Net is built with; see `UNet`."""
+
+    widths: tuple[int, ...]
+    depth: int
+    patch: int = 1
+    attention: bool = False
+    around: tuple[int, ...] = ()
+    components: int = 5  # of the mixtures that shades and colours have as distributions
+
+
+SIZES: dict[str, UNetSize] = {
+    "small": UNetSize((32, 64), 1, patch=2),
+    "fine": UNetSize((24, 48, 96), 1, around=(3, 7)),  # for shades: every pixel on its own, and what is known around it
+    "medium": UNetSize((48, 96), 2, patch=2),
+    "large": UNetSize((96, 192, 256), 3, patch=2),
+    # SFARM's Table 4: in_planes, doubled by every further layer; blocks per layer, going down and coming up; n_mix
+    "sfarm-mnist": UNetSize((32,), 4),
+    "sfarm-fashion-mnist": UNetSize((32,), 4, components=1),
+    "sfarm-cifar10": UNetSize((128,), 32, components=30),
+    "sfarm-celeba64": UNetSize((128, 256), 16, components=30),
+    "sfarm-imagenet64": UNetSize((128, 256), 16, components=30),
+    # ARDM's: 32 blocks down and 32 up at full resolution, each with attention
+    "ardm-cifar10": UNetSize((256,), 32, attention=True),
+}
+
+
+def size_named(name: str) -> UNetSize:
+    if name not in SIZES:
+        raise InputError(f"size={name!r} is unknown; expected {', '.join(SIZES)}.")
+    return SIZES[name]
+
 
 Maps = Float[Tensor, "batch channel height width"]
 KnownMaps = Float[Tensor, "batch known height width"]  # one for every value, or one for three channels of a colour
-IMPOSSIBLE = -1e4  # a score that no other can be near
+IMPOSSIBLE_DIGIT = -1e4  # a score that no other can be near
 
 
 @final
@@ -57,18 +93,18 @@ class UNet(Network):
         domain = schema.variables[0].domain
         self.shades = domain.shades if isinstance(domain, Colour) else 0
         self.centre = ((self.shades or levels_of(domain)) - 1) / 2
-        self.register_buffer("top", digits_of(top, levels_of(domain), channels), persistent=False)
+        self.register_buffer("top", digit_planes(top, levels_of(domain), channels), persistent=False)
         last = widths[-1]
         self.context = ContextEmbedding(tuple(context), last) if context else None
         told = last if context else 0
         seen = 3 if self.shades else channels
         maps = (seen + channels) * (1 + len(around)) + 1
         self.first = nn.Conv2d(maps * patch**2, widths[0], 3, padding=1)
-        self.down = nn.ModuleList(Blocks(w, depth, told) for w in widths[:-1])
+        self.down = nn.ModuleList(ConvBlocks(w, depth, told) for w in widths[:-1])
         self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairwise(widths))
-        self.middle = Blocks(last, 2 * depth, told, attention)
+        self.middle = ConvBlocks(last, 2 * depth, told, attention)
         self.grow = nn.ModuleList(nn.ConvTranspose2d(b, a, 2, stride=2) for a, b in pairwise(widths))
-        self.up = nn.ModuleList(Blocks(w, depth, told) for w in widths[:-1])
+        self.up = nn.ModuleList(ConvBlocks(w, depth, told) for w in widths[:-1])
         self.norm = ChannelNorm(widths[0])
         self.last = nn.Conv2d(widths[0], outputs // (height * width) * patch**2, 3, padding=1)
 
@@ -110,7 +146,7 @@ class UNet(Network):
         before = F.pad(at_top[..., :-1], (1, 0), value=True).cummin(-1).values.unflatten(1, (*self.shape[:2], -1))
         scores = h.unflatten(-1, (self.shape[2] // digits, digits, -1))  # (batch, height, width, value, digit, score)
         codes = torch.arange(scores.shape[-1], device=h.device) + (scores.shape[-1] == 1)  # one score is that of code 1
-        return scores.masked_fill(before[..., None] & (codes > self.top[:, None]), IMPOSSIBLE).flatten(3)
+        return scores.masked_fill(before[..., None] & (codes > self.top[:, None]), IMPOSSIBLE_DIGIT).flatten(3)
 
 
 def means_around(seen: Maps, known: KnownMaps, side: int) -> tuple[Maps, KnownMaps]:
@@ -119,7 +155,7 @@ def means_around(seen: Maps, known: KnownMaps, side: int) -> tuple[Maps, KnownMa
     return sums / share.expand_as(sums).clamp(min=0.5 / side**2), share
 
 
-def digits_of(top: int, base: int, channels: int) -> Tensor:
+def digit_planes(top: int, base: int, channels: int) -> Tensor:
     """The digits of the largest value, the most significant first; none if there is no such value."""
     digits: list[int] = []
     while top > 0:
@@ -130,7 +166,7 @@ def digits_of(top: int, base: int, channels: int) -> Tensor:
     return torch.tensor(digits, dtype=torch.long)
 
 
-class Blocks(nn.Module):
+class ConvBlocks(nn.Module):
     """Residual blocks of one width, each followed by attention if it is wanted."""
 
     def __init__(self, width: int, depth: int, told: int, attention: bool = False) -> None:

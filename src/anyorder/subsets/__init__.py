@@ -1,7 +1,5 @@
 """Which variables are known, asked for, and revealed next."""
 
-from . import pictures
-from .blocks import Blocks, Cosine, Even, OneByOne, Planned, Quadratic, Repeated
 from .orders import CanonicalOrder, MixtureOfOrders, MostCertainFirst, Order, Precedence, RandomOrder, StagedOrder, TwoStage
 from .questions import (
     AnySize,
@@ -12,14 +10,16 @@ from .questions import (
     Mixture,
     Observed,
     Question,
-    Questions,
+    QuestionDistribution,
     Regions,
+    ask,
+    check_question,
+    mode_and_step,
 )
-from .roles import ask, check_question, mode_and_step
+from .schedules import Cosine, Even, OneByOne, Planned, Quadratic, Repeated, Schedule
 
 __all__ = [
     "AnySize",
-    "Blocks",
     "CanonicalOrder",
     "Cosine",
     "EachWithProbability",
@@ -37,14 +37,14 @@ __all__ = [
     "Precedence",
     "Quadratic",
     "Question",
-    "Questions",
+    "QuestionDistribution",
     "RandomOrder",
     "Regions",
     "Repeated",
+    "Schedule",
     "StagedOrder",
     "TwoStage",
     "ask",
     "check_question",
     "mode_and_step",
-    "pictures",
 ]

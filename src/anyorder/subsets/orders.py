@@ -11,22 +11,21 @@ from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..schema import Mask
-from .draws import check_weights, pick, smallest, uniform
-from .questions import Question
+from .questions import Question, check_weights, pick, smallest, uniform
 
 Ranks = Int[Tensor, "batch variable"]  # 0 = first; what is not a target comes after all targets
-Counts = Int[Tensor, "batch 1"]
+TargetCounts = Int[Tensor, "batch 1"]
 
 
 @runtime_checkable
 class HasEntropy(Protocol):
-    """What an adaptive order looks at: the laws of all variables given what is known so far."""
+    """What an adaptive order looks at: the distributions of all variables given what is known so far."""
 
     def entropy(self) -> Float[Tensor, "batch variable"]: ...
 
 
 class Order(ABC):
-    """A law over the orders in which a question's targets are revealed, independent of hidden values."""
+    """A distribution over the orders in which a question's targets are revealed, independent of hidden values."""
 
     adaptive: ClassVar[bool] = False  # True: the order looks at the model on the way, so its steps cannot be run in parallel
 
@@ -35,14 +34,14 @@ class Order(ABC):
         """When each target is revealed, row by row: 0, 1, 2, ..."""
 
     @abstractmethod
-    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
         """How likely each variable is to be among the next `count` revealed, once the targets `done` are."""
 
     @abstractmethod
     def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
         """The log probability that the first targets revealed are just the set `done`."""
 
-    def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
+    def prefix(self, question: Question, count: TargetCounts, rng: Generator) -> Mask:
         """The first `count` targets revealed."""
         return self.rank(question, rng) < count
 
@@ -65,10 +64,10 @@ class StagedOrder(Order):
     def rank(self, question: Question, rng: Generator) -> Ranks:
         return self._keys(question, rng).argsort(-1).argsort(-1)
 
-    def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
+    def prefix(self, question: Question, count: TargetCounts, rng: Generator) -> Mask:
         return smallest(self._keys(question, rng), count)
 
-    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
         left = question.target & ~done
         before, inside = self._tally(question, left)
         return ((count - before) / inside.clamp(min=1)).clamp(0, 1) * left
@@ -152,13 +151,13 @@ class CanonicalOrder(StagedOrder):
 
     # A fixed order leaves nothing to draw: counting along it gives the same answers as the stages, faster.
 
-    def prefix(self, question: Question, count: Counts, rng: Generator) -> Mask:
+    def prefix(self, question: Question, count: TargetCounts, rng: Generator) -> Mask:
         return self._first(question.target, count)
 
-    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
         return self._first(question.target & ~done, count).float()
 
-    def _first(self, mask: Mask, count: Counts | int) -> Mask:
+    def _first(self, mask: Mask, count: TargetCounts | int) -> Mask:
         """The first `count` True entries of every row, along this order."""
         return mask & (self.count_along(mask) <= (count if isinstance(count, int) else count.int()))
 
@@ -212,7 +211,7 @@ class MixtureOfOrders(Order):
             rank[mode == i] = order.rank(question[mode == i], rng)
         return rank
 
-    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
         # Which order this may be, now that `done` is known; a set that no order reaches has no next variable.
         posterior = self._log_reach_each(question, done).softmax(0).nan_to_num(0.0)
         each = torch.stack([order.next_probs(question, done, count) for order in self.orders])
@@ -243,7 +242,7 @@ class MostCertainFirst(Order):
         keys = conditionals.entropy().masked_fill(~question.target, torch.inf).masked_fill(done, -torch.inf)
         return keys.argsort(dim=-1, stable=True).argsort(-1)
 
-    def next_probs(self, question: Question, done: Mask, count: Counts | int = 1) -> Float[Tensor, "batch variable"]:
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
         raise InputError(ADAPTIVE)
 
     def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:

@@ -1,11 +1,12 @@
-"""Which edges to practise, and how: training laws, the loss, the loop and the files."""
+"""Which edges to practise, and how: training objectives, the loss, the loop and the files."""
 
 from .blending import fit_share, fit_temperature, fit_weights
 from .checkpoint import Check, load_model, load_model_and_more, save_model
-from .edges import (
+from .loop import Fitted, Recipe, edge_loss, fit, held_out_nats
+from .objectives import (
     Edges,
-    EdgeSampler,
-    PathSampler,
+    Objective,
+    PathObjective,
     ace,
     ardm,
     mac,
@@ -17,16 +18,14 @@ from .edges import (
     reweighted,
     sfarm,
 )
-from .fit import Fitted, Recipe, fit
-from .loss import edge_loss, held_out_nats
 from .progress import progress_bar
 
 __all__ = [
     "Check",
-    "EdgeSampler",
     "Edges",
     "Fitted",
-    "PathSampler",
+    "Objective",
+    "PathObjective",
     "Recipe",
     "ace",
     "ardm",

@@ -1,28 +1,63 @@
-"""How much each model of a blend counts: fitted on rows that no model was trained on."""
+"""Work beside the work: one more thread for what mostly leaves Python's lock alone."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from operator import itemgetter
-from typing import NamedTuple
+from threading import Event
+from types import TracebackType
+from typing import NamedTuple, ParamSpec, TypeVar, final
 
 import torch
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 from torch.nn import functional as F
 
-from ..blend import FEW, Blend, Circumstances, Mixed
-from ..conditionals import sharpened
-from ..heads import LatticeLaw, Law
-from ..heads.recurring import RecurringNumber
-from ..model import Context
-from ..recurring import Recurring
+from ..distributions import Distribution, LatticeDistribution
+from ..distributions.recurring import RecurringNumber
+from ..models.any_order import Context
+from ..models.blend import FEW_CONDITIONS, Blend, BlendDistributions, GateInputs
+from ..models.conditionals import sharpened
+from ..models.row_index import Recurring
 from ..schema import Mask, Values, levels_of
-from .edges import Edges, EdgeSampler
-from .loss import usual_loss
+from .loop import usual_loss
+from .objectives import Edges, Objective
 
-QUESTIONS, STEPS, RIDGE = 2048, 120, 0.003
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@final
+class Background:
+    """Jobs done in turn while the caller does something else. When the caller ends, what has not begun is dropped.
+
+    A job that takes long should call `raise_if_cancelled` now and then: it raises KeyboardInterrupt if the caller
+    ended with an error.
+    """
+
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1)
+        self._given_up = Event()
+
+    def start(self, job: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> Future[R]:
+        return self._thread.submit(job, *args, **kwargs)
+
+    def raise_if_cancelled(self) -> None:
+        if self._given_up.is_set():
+            raise KeyboardInterrupt
+
+    def __enter__(self) -> "Background":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is not None:
+            self._given_up.set()
+        self._thread.shutdown(cancel_futures=True)
+
+
+GATE_QUESTIONS, GATE_STEPS, RIDGE = 2048, 120, 0.003
 ALL_ELSE = 16384  # questions about a value given all else, at most
 FEW_KNOWN = 1024  # questions of which a few values are known
-OFTEN, MANY_ROWS = (
+OFTEN, ALL_ELSE_ROWS = (
     0.5,
     400,
 )  # how much those two kinds of questions count each, next to all others, if so many rows were kept back
@@ -30,18 +65,18 @@ SMALL_ERROR = 0.1  # standard deviations, below which an error is small when mod
 WORTH_ASKING = 0.02  # a model with less weight is not asked
 ENOUGH_CELLS = 20  # to say that a model is worse than the marginal
 FEWER_QUESTIONS, TEMPERATURES = 1024, (1.0, 0.95, 0.9, 0.85, 0.8, 0.75, 0.7)
-ENOUGH_ROWS = 30  # kept back; fewer cannot tell how sharp laws should be
+TEMPERATURE_ROWS = 30  # kept back; fewer cannot tell how sharp distributions should be
 MARGIN = 0.5  # standard errors over rows by which a lower temperature must be better than none
-ROWS_PER_CALL, CELLS_PER_CALL = 256, 2**17
+GATE_ROWS_PER_CALL, GATE_CELLS_PER_CALL = 256, 2**17
 MOST_KINDS = 12  # of questions that errors are compared within, by how much is known: in wide tables they would be few of each
 ERROR, SPREAD = 1.0, 1.0  # nats that a squared error, and a CRPS, as large as the best model's is worth
-DRAWS = 8  # of every model's law
+CRPS_DRAWS = 8  # of every model's distribution
 
 
 class Answered(NamedTuple):
     """What every model said to cells that are known after all."""
 
-    at: Circumstances
+    at: GateInputs
     log_p: Float[Tensor, "cell model"]
     off: Float[Tensor, "cell model"]  # how far the best guess of a number is off; 0 for codes
     away: Float[Tensor, "cell model"]  # how far draws are from the truth on average; 0 for codes
@@ -80,10 +115,10 @@ def fit_weights(
     blend: Blend,
     x: Values,
     present: Mask,
-    law: EdgeSampler,
+    objective: Objective,
     context: Context | None,
     rng: Generator,
-    steps: int = STEPS,
+    steps: int = GATE_STEPS,
     recurring: Recurring | None = None,
     pays: Sequence[float] = (),
     least: Sequence[int] = (),
@@ -95,7 +130,7 @@ def fit_weights(
     weight where fewer variables are known than its `least`.
     """
     blend.least.zero_()
-    rows, edges = questions(present, law, rng)
+    rows, edges = questions(present, objective, rng)
     said = answers(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows], rng, recurring)
     usual = Usual(
         said.usual(said.off.square(), x.shape[1]),
@@ -175,26 +210,26 @@ def least_known(said: Answered, width: int) -> Float[Tensor, "model variable"]:
     """How many variables must be known before a model tells more than the marginal; the first model is always asked."""
     models = said.skill.shape[1]
     known = (1 / said.at.few - 1).round().long()
-    few = known <= FEW
-    group = (said.at.variable * (FEW + 1) + known)[few]
-    count = torch.bincount(group, minlength=width * (FEW + 1))
+    few = known <= FEW_CONDITIONS
+    group = (said.at.variable * (FEW_CONDITIONS + 1) + known)[few]
+    count = torch.bincount(group, minlength=width * (FEW_CONDITIONS + 1))
     mean = torch.zeros(len(count), models).index_add(0, group, said.skill[few]) / count.clamp(min=1)[:, None]
-    worse = ((mean < 0) & (count >= ENOUGH_CELLS)[:, None]).unflatten(0, (width, FEW + 1))
-    least = torch.where(worse, torch.arange(1, FEW + 2)[:, None], 0).amax(1).T.float()
+    worse = ((mean < 0) & (count >= ENOUGH_CELLS)[:, None]).unflatten(0, (width, FEW_CONDITIONS + 1))
+    least = torch.where(worse, torch.arange(1, FEW_CONDITIONS + 2)[:, None], 0).amax(1).T.float()
     least[0] = 0
     return least
 
 
-def fit_share(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
-    """How much of every number's probability belongs to values that were seen, by the first model's laws."""
+def fit_share(blend: Blend, x: Values, present: Mask, objective: Objective, context: Context | None, rng: Generator) -> None:
+    """How much of every number's probability belongs to values that were seen, by the first model's distributions."""
     assert blend.recurring is not None
     count = min(len(x), FEWER_QUESTIONS)
     rows = torch.arange(count).repeat(max(1, FEWER_QUESTIONS // count))
-    edges = law.sample(present[rows], rng)
+    edges = objective.sample(present[rows], rng)
     smooth, seen, bins = list[Tensor](), list[Tensor](), list[Tensor]()
     with torch.no_grad():
         for one in asked(blend, torch.where(present, x, 0.0)[rows], edges, None if context is None else context[rows]):
-            if isinstance(first := one.laws[0], RecurringNumber):
+            if isinstance(first := one.distributions[0], RecurringNumber):
                 for all_, part in zip((smooth, seen, bins), first.parts(one.truth), strict=True):
                     all_.append(part)
     if smooth:
@@ -202,21 +237,21 @@ def fit_share(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context:
         blend.recurring.use(blend.share)
 
 
-def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tensor, " question"], Edges]:
+def questions(present: Mask, objective: Objective, rng: Generator) -> tuple[Int[Tensor, " question"], Edges]:
     """Rows and what is asked about each: any subset, as in training, every value given all else, and all values given a few.
 
     The last two are what people ask most, and of few rows the first would hold them a few times only.
     """
     count, width = present.shape
-    rows = torch.arange(min(count, QUESTIONS)).repeat(max(1, QUESTIONS // count))
-    drawn = law.sample(present[rows], rng)
+    rows = torch.arange(min(count, GATE_QUESTIONS)).repeat(max(1, GATE_QUESTIONS // count))
+    drawn = objective.sample(present[rows], rng)
     each = torch.arange(min(count, max(1, ALL_ELSE // width))).repeat_interleave(width)
     alone = torch.eye(width, dtype=torch.bool).repeat(len(each) // width, 1) & present[each]
-    often = OFTEN if count >= MANY_ROWS else 1 / width  # a few rows must not be asked the same too often
+    often = OFTEN if count >= ALL_ELSE_ROWS else 1 / width  # a few rows must not be asked the same too often
     weight = alone * (often * width * len(rows) / len(each))
     some = torch.randint(count, (FEW_KNOWN,), generator=rng)
     place = torch.rand(FEW_KNOWN, width, generator=rng).masked_fill(~present[some], 2.0).argsort(-1).argsort(-1)
-    known = torch.randint(min(FEW, width - 1) + 1, (FEW_KNOWN, 1), generator=rng)
+    known = torch.randint(min(FEW_CONDITIONS, width - 1) + 1, (FEW_KNOWN, 1), generator=rng)
     few = present[some] & (place < known)
     hidden = (present[some] & ~few) * (width / (width - known)) * (often * len(rows) / FEW_KNOWN)
     edges = Edges(
@@ -228,17 +263,20 @@ def questions(present: Mask, law: EdgeSampler, rng: Generator) -> tuple[Int[Tens
 
 
 @torch.no_grad()
-def fit_temperature(blend: Blend, x: Values, present: Mask, law: EdgeSampler, context: Context | None, rng: Generator) -> None:
-    """Sharpen the laws of every number as far as the mixture needs no more nats than without; its intervals become narrower.
+def fit_temperature(
+    blend: Blend, x: Values, present: Mask, objective: Objective, context: Context | None, rng: Generator
+) -> None:
+    """Sharpen the distributions of every number as far as the mixture needs no more nats than without; its intervals
+    become narrower.
 
-    A few rows cannot tell that, and would make laws too narrow: then there is no temperature.
+    A few rows cannot tell that, and would make distributions too narrow: then there is no temperature.
     """
     blend.temperature.fill_(1.0)
-    if len(x) < ENOUGH_ROWS:
+    if len(x) < TEMPERATURE_ROWS:
         return
     count = min(len(x), FEWER_QUESTIONS)
     rows = torch.arange(count).repeat(FEWER_QUESTIONS // count)
-    edges = law.sample(present[rows], rng)
+    edges = objective.sample(present[rows], rng)
     edges = Edges(edges.given, edges.weight * (edges.given.sum(-1, keepdim=True) > blend.few))
     x, own = torch.where(present, x, 0.0)[rows], None if context is None else context[rows]
     nats = nats_when_tempered(blend, x, edges, own).unflatten(1, (-1, count)).mean(1)  # (temperature, row, variable)
@@ -254,21 +292,23 @@ def nats_when_tempered(
     """What the mixture, which has no temperature yet, needs for every cell that counts, times its weight."""
     nats = torch.zeros(len(TEMPERATURES), *x.shape)
     for one in asked(blend, x, edges, context):
-        if not isinstance(one.laws[0], LatticeLaw):
+        if not isinstance(one.distributions[0], LatticeDistribution):
             continue  # codes have no temperature
         for place, temperature in enumerate(TEMPERATURES):
-            laws = [sharpened(law, torch.full_like(one.truth, temperature)) for law in one.laws]
-            log_p = torch.stack([law.log_prob(one.truth) for law in laws], dim=-1)
+            distributions = [
+                sharpened(distribution, torch.full_like(one.truth, temperature)) for distribution in one.distributions
+            ]
+            log_p = torch.stack([distribution.log_prob(one.truth) for distribution in distributions], dim=-1)
             nats[place, one.row, one.at.variable] = -one.weight * (log_p + one.mix).logsumexp(-1)
     return nats
 
 
 class Asked(NamedTuple):
-    """Cells that are known after all, and the laws of them by every model."""
+    """Cells that are known after all, and the distributions of them by every model."""
 
     row: Int[Tensor, " cell"]
-    at: Circumstances
-    laws: list[Law]  # of those that have a weight in one of the cells
+    at: GateInputs
+    distributions: list[Distribution]  # of those that have a weight in one of the cells
     mix: Float[Tensor, "cell model"]  # the logarithms of their weights
     truth: Float[Tensor, " cell"]
     weight: Float[Tensor, " cell"]
@@ -276,14 +316,14 @@ class Asked(NamedTuple):
 
 def asked(blend: Blend, x: Values, edges: Edges, context: Context | None) -> Iterator[Asked]:
     """Every cell that counts, some rows and variables of one kind at a time."""
-    for rows in torch.arange(len(x)).split(max(1, min(ROWS_PER_CALL, CELLS_PER_CALL // x.shape[1]))):
+    for rows in torch.arange(len(x)).split(max(1, min(GATE_ROWS_PER_CALL, GATE_CELLS_PER_CALL // x.shape[1]))):
         for part in blend(x[rows], edges.given[rows], None if context is None else context[rows]).parts:
-            assert isinstance(part, Mixed)
+            assert isinstance(part, BlendDistributions)
             weight = edges.weight[rows][:, part.index]
             cells = weight > 0
-            laws, at = part.each_at(cells)
+            distributions, at = part.each_at(cells)
             truth = x[rows][:, part.index][cells]
-            yield Asked(rows[cells.nonzero()[:, 0]], at, laws, part.log_weight(at), truth, weight[cells])
+            yield Asked(rows[cells.nonzero()[:, 0]], at, distributions, part.log_weight(at), truth, weight[cells])
 
 
 @torch.no_grad()
@@ -293,25 +333,25 @@ def answers(
     """Every model about every cell that counts."""
     out = []
     for one in asked(blend, x, edges, context):
-        log_p = torch.stack([law.log_prob(one.truth) for law in one.laws], dim=-1)
+        log_p = torch.stack([distribution.log_prob(one.truth) for distribution in one.distributions], dim=-1)
         skill = skills(blend, one, recurring) if recurring is not None else torch.zeros_like(log_p)
-        out.append(Answered(one.at, log_p, *distances(one.laws, one.truth, rng), skill, one.weight))
+        out.append(Answered(one.at, log_p, *distances(one.distributions, one.truth, rng), skill, one.weight))
     where, *rest = zip(*out, strict=True)
-    return Answered(Circumstances(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))
+    return Answered(GateInputs(*map(torch.cat, zip(*where, strict=True))), *map(torch.cat, rest))
 
 
 def skills(blend: Blend, one: "Asked", recurring: Recurring) -> Float[Tensor, "cell model"]:
     """By how many nats every model's probability of the truth's bin is above the share of that bin among all rows."""
-    few = (1 / one.at.few - 1).round() <= FEW
-    out = torch.zeros(len(one.truth), len(one.laws))
+    few = (1 / one.at.few - 1).round() <= FEW_CONDITIONS
+    out = torch.zeros(len(one.truth), len(one.distributions))
     for variable in one.at.variable[few].unique().tolist():
         cells = few & (one.at.variable == variable)
         rows = recurring.rows[:, variable]
         rows, truth = rows[rows.isfinite()], one.truth[cells]
-        laws = [law.each(itemgetter(cells)) for law in one.laws]
+        distributions = [distribution.map_tensors(itemgetter(cells)) for distribution in one.distributions]
         if levels := levels_of(blend.schema.variables[variable].domain):
             share = torch.bincount(rows.long(), minlength=levels) / len(rows)
-            said = [law.log_prob(truth) for law in laws]
+            said = [distribution.log_prob(truth) for distribution in distributions]
             code = truth.long()
         else:
             edges = recurring.edges[variable]
@@ -319,20 +359,22 @@ def skills(blend: Blend, one: "Asked", recurring: Recurring) -> Float[Tensor, "c
             code = torch.bucketize(truth.contiguous(), edges)
             share = torch.bincount(torch.bucketize(rows.contiguous(), edges), minlength=len(edges) + 1) / len(rows)
             between = torch.stack([ends[code], ends[code + 1]], dim=-1)
-            said = [law.cdfs(between).diff(dim=-1).squeeze(-1).clamp(min=1e-9).log() for law in laws]
+            said = [distribution.cdfs(between).diff(dim=-1).squeeze(-1).clamp(min=1e-9).log() for distribution in distributions]
         out[cells] = torch.stack(said, dim=-1) - share[code].clamp(min=1e-9).log()[:, None]
     return out
 
 
-def distances(laws: list[Law], truth: Float[Tensor, " cell"], rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
+def distances(distributions: list[Distribution], truth: Float[Tensor, " cell"], rng: Generator) -> tuple[Tensor, Tensor, Tensor]:
     """Of best guesses and draws to the truth, and of draws to each other; codes have none."""
-    numbers = [law for law in laws if isinstance(law, LatticeLaw)]
+    numbers = [distribution for distribution in distributions if isinstance(distribution, LatticeDistribution)]
     if not numbers:
-        none = torch.zeros(len(truth), len(laws))
-        return none, none, none.unsqueeze(-1).expand(-1, -1, len(laws))
-    off = torch.stack([law.mean() for law in numbers], dim=-1) - truth[:, None]
-    draws = torch.stack([torch.stack([law.sample(rng) for _ in range(DRAWS)], dim=-1) for law in numbers], dim=1)
+        none = torch.zeros(len(truth), len(distributions))
+        return none, none, none.unsqueeze(-1).expand(-1, -1, len(distributions))
+    off = torch.stack([distribution.mean() for distribution in numbers], dim=-1) - truth[:, None]
+    draws = torch.stack(
+        [torch.stack([distribution.sample(rng) for _ in range(CRPS_DRAWS)], dim=-1) for distribution in numbers], dim=1
+    )
     pairs = torch.cdist(draws.flatten(1).unsqueeze(-1), draws.flatten(1).unsqueeze(-1), p=1)
     apart = pairs.unflatten(1, draws.shape[1:]).unflatten(3, draws.shape[1:]).mean((2, 4))
-    itself = torch.eye(len(laws), dtype=torch.bool)
-    return off, (draws - truth[:, None, None]).abs().mean(-1), torch.where(itself, apart * DRAWS / (DRAWS - 1), apart)
+    itself = torch.eye(len(distributions), dtype=torch.bool)
+    return off, (draws - truth[:, None, None]).abs().mean(-1), torch.where(itself, apart * CRPS_DRAWS / (CRPS_DRAWS - 1), apart)

@@ -15,13 +15,13 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from ..errors import FormatError, InputError
-from ..files import write_whole
-from ..memory import Memory
-from ..model import AnyOrderModel
-from ..trained import Trained
+from ..io.atomic import write_whole
+from ..models.any_order import AnyOrderModel
+from ..models.memory import Memory
+from ..models.trained import Trained
 from .description import BAD_CONTENT, check_same, describe, rebuild
 
-FORMAT = 1
+MODEL_FORMAT = 1
 KEPT = (torch.float32, torch.float16)  # kinds of numbers in a file
 ATTACHED = "attached/"  # tensors of bytes that belong to no model
 
@@ -38,7 +38,7 @@ def save_model(
         name: tensor.half() if half and tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
     }
     extra = {ATTACHED + name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in (attached or {}).items()}
-    write(Path(path), tensors | extra, {"kind": "model", **describe(model), **more})
+    write_tensors(Path(path), tensors | extra, {"kind": "model", **describe(model), **more})
 
 
 def load_model(path: str | Path) -> Trained:
@@ -48,7 +48,7 @@ def load_model(path: str | Path) -> Trained:
 
 def load_model_and_more(path: str | Path) -> tuple[Trained, dict[str, Any]]:
     """The model, and all that its file says; what is attached to it, too."""
-    about, tensors = read(Path(path), kind="model")
+    about, tensors = read_tensors(Path(path), kind="model")
     extra = {name: tensors.pop(name) for name in list(tensors) if name.startswith(ATTACHED)}
     about["attached"] = {name.removeprefix(ATTACHED): bytes(data.numpy()) for name, data in extra.items()}
     return rebuild(Path(path), about, tensors), about
@@ -67,10 +67,13 @@ class Check(NamedTuple):
 
 def history_of(checks: Any) -> list[Check]:
     """Checks as files hold them."""
-    return [Check(number(check[0], int), number(check[1], int), *(number(n, float) for n in check[2:])) for check in checks]
+    return [
+        Check(checked_number(check[0], int), checked_number(check[1], int), *(checked_number(n, float) for n in check[2:]))
+        for check in checks
+    ]
 
 
-def number(value: Any, kind: type[Any]) -> Any:
+def checked_number(value: Any, kind: type[Any]) -> Any:
     """A number of a file as one of ours; text is none, whatever it says."""
     if not isinstance(value, int | float) or isinstance(value, bool):
         raise TypeError(f"{value!r:.40} is no number")
@@ -98,12 +101,12 @@ GROUPS = tuple(f.name for f in fields(RunState) if f.name not in ("identity", "s
 def save_run(path: Path, model: AnyOrderModel | Memory, state: RunState) -> None:
     tensors = {f"{group}/{name}": tensor for group in GROUPS for name, tensor in getattr(state, group).items()}
     about = {"kind": "run", "identity": state.identity, "step": state.step, "history": state.history, **describe(model)}
-    write(path, tensors, about)
+    write_tensors(path, tensors, about)
 
 
 def load_run(path: Path, model: AnyOrderModel | Memory) -> RunState:
     """The state of a run of this very model."""
-    about, tensors = read(path, kind="run")
+    about, tensors = read_tensors(path, kind="run")
     if {key: about.get(key) for key in describe(model)} != describe(model):
         raise InputError(f"{path.name} is a run of another model: its schema, heads or sizes differ. Choose another file.")
     names = {"first_moment": dict(model.named_parameters()), "second_moment": dict(model.named_parameters())}
@@ -122,7 +125,7 @@ def load_run(path: Path, model: AnyOrderModel | Memory) -> RunState:
         raise FormatError(f"{path.name} is damaged: its record of the run cannot be read ({error}). Delete it.") from error
 
 
-def fingerprint(recipe: object, *tensors: Tensor | None) -> str:
+def fingerprint_of_run(recipe: object, *tensors: Tensor | None) -> str:
     """The same for the same recipe, data and first weights, and for nothing else."""
     digest = hashlib.blake2b(repr(recipe).encode(), digest_size=16)
     for tensor in tensors:
@@ -133,9 +136,9 @@ def fingerprint(recipe: object, *tensors: Tensor | None) -> str:
     return digest.hexdigest()
 
 
-def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
+def write_tensors(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None:
     """A file of ours, whole or not at all; what could not be written is refused first."""
-    metadata = {"anyorder": json.dumps({"format": FORMAT, **about})}
+    metadata = {"anyorder": json.dumps({"format": MODEL_FORMAT, **about})}
     if not path.parent.is_dir():
         raise InputError(f"Cannot write {path.name}: its folder {path.parent} does not exist. Make it first.")
     if path.is_dir():
@@ -144,10 +147,10 @@ def write(path: Path, tensors: dict[str, Tensor], about: dict[str, Any]) -> None
     if wrong:
         raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 or float16 numbers.")
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda beside: put(ready, beside, metadata))
+    write_whole(path, lambda beside: put_tensors(ready, beside, metadata))
 
 
-def put(tensors: dict[str, Tensor], place: str, metadata: dict[str, str]) -> None:
+def put_tensors(tensors: dict[str, Tensor], place: str, metadata: dict[str, str]) -> None:
     """safetensors has an error of its own for a full disk."""
     try:
         save_file(tensors, place, metadata)
@@ -161,7 +164,7 @@ def reason_of(error: SafetensorError) -> str:
     return found[1] if found else str(error).rstrip(".")
 
 
-def read(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
+def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The description and the tensors of a file of ours; anything else is refused with the reason."""
     check_container(path)
     try:
@@ -219,8 +222,8 @@ def check_about(path: Path, metadata: dict[str, str], kind: str) -> dict[str, An
         found = str(about["kind"])
     except BAD_CONTENT as error:
         raise FormatError(f"{path.name} is a safetensors file, but not one of anyorder's: its description is missing.") from error
-    if version > FORMAT:
-        raise FormatError(f"{path.name} has format {version}; this version reads up to {FORMAT}. Upgrade anyorder.")
+    if version > MODEL_FORMAT:
+        raise FormatError(f"{path.name} has format {version}; this version reads up to {MODEL_FORMAT}. Upgrade anyorder.")
     if found != kind:
         raise FormatError(f"{path.name} holds a {found}, expected a {kind}.")
     return about

@@ -7,25 +7,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..blend import Blend, Member
-from ..boosting import Boosted, Grown
-from ..counts import Counted
+from ..distributions import head_from_json
 from ..errors import AnyOrderError, FormatError
-from ..heads import head_from_json
-from ..memory import Memory
-from ..model import AnyOrderModel, check_heads
+from ..models.any_order import AnyOrderModel, check_heads
+from ..models.blend import Blend, Member
+from ..models.counts import Counted
+from ..models.memory import Memory
+from ..models.pair_counts import PairCounted
+from ..models.row_index import MOST_BINS
+from ..models.trained import Trained
+from ..models.trees import Boosted, Grown, Trees
 from ..networks import NETWORKS
-from ..pair_counts import PairCounted
-from ..recurring import MOST_BINS
 from ..schema import Schema
-from ..trained import Trained
-from ..trees import Trees
 
 # What reading nonsense may raise, from JSON, from our own classes and from torch.
 BAD_CONTENT = (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError, OverflowError, RuntimeError)
 MOST_WEIGHT = 1e6  # training starts near 1 and goes in steps of some thousandths
 Shapes = dict[str, tuple[int, ...]]
-WHY = "The file is damaged, or of another version of anyorder: fit the model again and save it."
+WHY_REFUSED = "The file is damaged, or of another version of anyorder: fit the model again and save it."
 
 
 def describe(model: Trained) -> dict[str, Any]:
@@ -96,7 +95,7 @@ def rebuild_counted(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
     except FormatError:
         raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no rows this version can count ({error}). {WHY}") from error
+        raise FormatError(f"{path.name} describes no rows this version can count ({error}). {WHY_REFUSED}") from error
     return counted.eval()
 
 
@@ -114,14 +113,14 @@ def rebuild_pairs(path: Path, about: Mapping[str, Any], tensors: dict[str, Tenso
     except FormatError:
         raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no counts this version can read ({error}). {WHY}") from error
+        raise FormatError(f"{path.name} describes no counts this version can read ({error}). {WHY_REFUSED}") from error
     return pairs.eval()
 
 
 def rebuild_blend(path: Path, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> Blend:
     members = about.get("blend")
     if not isinstance(members, list) or not 1 <= len(members) <= 64 or not all(isinstance(m, dict) for m in members):
-        raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. {WHY}")
+        raise FormatError(f"{path.name} describes a blend of {members!r:.60}; expected a list of models. {WHY_REFUSED}")
     shares = [
         {n.removeprefix(f"models.{k}."): t for n, t in tensors.items() if n.startswith(f"models.{k}.")}
         for k in range(len(members))
@@ -169,7 +168,7 @@ def rebuild_memory(path: Path, about: Mapping[str, Any], tensors: dict[str, Tens
     except FormatError:
         raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no memory this version can build ({error}). {WHY}") from error
+        raise FormatError(f"{path.name} describes no memory this version can build ({error}). {WHY_REFUSED}") from error
     return memory.eval()
 
 
@@ -189,7 +188,7 @@ def rebuild_boosted(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
     except FormatError:
         raise
     except (*BAD_CONTENT, AnyOrderError) as error:
-        raise FormatError(f"{path.name} describes no trees this version can build ({error}). {WHY}") from error
+        raise FormatError(f"{path.name} describes no trees this version can build ({error}). {WHY_REFUSED}") from error
     return boosted.eval()
 
 
@@ -202,7 +201,7 @@ def rebuild_network(path: Path, about: Mapping[str, Any], tensors: dict[str, Ten
         with torch.device("meta"):
             network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
     except BAD_CONTENT as error:
-        raise FormatError(f"{path.name} describes no model this version can build ({error}). {WHY}") from error
+        raise FormatError(f"{path.name} describes no model this version can build ({error}). {WHY_REFUSED}") from error
     wanted = {f"network.{name}": shape for name, shape in shapes(network.state_dict()).items()}
     check_same(path, wanted, shapes(tensors))
     with torch.random.fork_rng(devices=[]):
@@ -222,5 +221,5 @@ def check_same(path: Path, wanted: Shapes, found: Shapes) -> None:
         name = wrong[0]
         raise FormatError(
             f"{path.name} contradicts itself: {len(wrong)} tensor(s) do not fit its description, first {name!r}: "
-            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. {WHY}"
+            f"expected shape {wanted.get(name, 'none')}, found {found.get(name, 'none')}. {WHY_REFUSED}"
         )

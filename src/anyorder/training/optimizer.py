@@ -32,7 +32,7 @@ class Descent:
         self.adam = torch.optim.AdamW(groups, lr=rate, fused=True)
         self.momentum = {kernel: torch.zeros_like(kernel) for kernel in kernels}
 
-    def forget_gradients(self) -> None:
+    def zero_grad(self) -> None:
         self.adam.zero_grad(set_to_none=True)
         for kernel in self.momentum:
             kernel.grad = None

@@ -10,7 +10,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 from .checkpoint import Check
 
-EVERY = 10.0  # seconds between two lines in a file
+SECONDS_BETWEEN_LINES = 10.0  # seconds between two lines in a file
 
 
 @contextmanager
@@ -28,7 +28,7 @@ def progress_bar(title: str = "training", console: Console | None = None) -> Ite
     )
     console = console or Console(stderr=True)
     if not console.is_terminal:
-        yield lines_of(title, console)
+        yield lines_of_training(title, console)
         return
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(title, total=None, state="starting")
@@ -43,13 +43,13 @@ def state_of(check: Check) -> str:
     return f"{check.step}/{check.steps} steps, held-out {check.held_out_nats:.3f} nats a row (best {check.best_nats:.3f})"
 
 
-def lines_of(title: str, console: Console) -> Callable[[Check], None]:
+def lines_of_training(title: str, console: Console) -> Callable[[Check], None]:
     """A line at first, at the end and every some seconds: a log can be followed, and is not flooded."""
     last = -math.inf
 
     def tell(check: Check) -> None:
         nonlocal last
-        if time.monotonic() - last >= EVERY or check.step >= check.steps:
+        if time.monotonic() - last >= SECONDS_BETWEEN_LINES or check.step >= check.steps:
             last = time.monotonic()
             console.print(f"{title} {state_of(check)}", soft_wrap=True, highlight=False)
 

@@ -1,0 +1,21 @@
+"""The seeds' other systems, behind the same verbs: what an any-order model is compared with."""
+
+from .ddpm import DDPM
+from .latent import MIWAE, VAE, FixedGaussian, LatentModel, build_convolutional
+from .latent_answers import each_log_prob, log_prob, mean, sample
+from .latent_training import BaselineRecipe, fit_baseline
+
+__all__ = [
+    "DDPM",
+    "MIWAE",
+    "VAE",
+    "BaselineRecipe",
+    "FixedGaussian",
+    "LatentModel",
+    "build_convolutional",
+    "each_log_prob",
+    "fit_baseline",
+    "log_prob",
+    "mean",
+    "sample",
+]

@@ -1,0 +1,1 @@
+"""Images: arrays and files of pixels."""

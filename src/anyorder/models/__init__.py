@@ -1,0 +1,1 @@
+"""Anything with `schema` and `forward(x, given, context) -> Conditionals`."""

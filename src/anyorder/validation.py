@@ -1,0 +1,91 @@
+"""What the verbs are told, checked before any work: whole numbers, shares, mappings, seeds, and targets that a table has."""
+
+import math
+import warnings
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from .errors import InputError
+from .modalities.tables.dataframes import Frame, as_frame
+from .modalities.tables.encoder import TableEncoder
+from .schema import Mask
+from .subsets import Question, ask
+
+RandomState = int | np.random.RandomState | None
+MOST_SEED = 10**12 - 1  # training multiplies it by some millions, and torch takes 64 bits
+
+
+def seed_of(random_state: Any) -> int:
+    """As everywhere in scikit-learn: a number is the seed itself, a RandomState draws one, None is another one every time."""
+    if random_state is None or isinstance(random_state, np.random.RandomState):
+        return int(check_random_state(random_state).randint(2**31 - 1))
+    if not is_whole(random_state) or abs(int(random_state)) > MOST_SEED:
+        raise InputError(
+            f"Got random_state={random_state!r}; expected a whole number of up to 12 digits, a numpy RandomState, "
+            "or None for other random numbers every time."
+        )
+    return int(random_state)
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """The value, which must be a whole number and no less than the least."""
+    if not is_whole(value) or value < least:
+        raise InputError(f"Got {name}={value!r}; expected a whole number, {least} or more.")
+    return int(value)
+
+
+def up_to(name: str, value: Any, most: int) -> int:
+    """A whole number from 1 to the most that makes sense."""
+    if not is_whole(value) or not 1 <= value <= most:
+        raise InputError(f"Got {name}={value!r:.40}; expected a whole number from 1 to {most}.")
+    return int(value)
+
+
+def is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
+
+
+def check_positive(name: str, value: Any) -> None:
+    if not is_number(value) or not 0 < value < math.inf:
+        raise InputError(f"Got {name}={value!r}; expected a positive number, such as 1.0.")
+
+
+def check_share(name: str, value: Any) -> None:
+    """Strictly between 0 and 1."""
+    if not is_number(value) or not 0 < value < 1:
+        raise InputError(f"Got {name}={value!r}; expected a number between 0 and 1, such as 0.9. Ask for one at a time.")
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+def by_name(name: str, values: Any) -> dict[str, Any]:
+    """What is said of columns; None says nothing."""
+    if values is None:
+        return {}
+    if not hasattr(values, "items"):  # a row of pandas has them, too
+        raise InputError(f"Got {name}={values!r}; expected a dict from names of columns, such as {{'age': ...}}.")
+    return {str(name): value for name, value in values.items()}
+
+
+def ask_table(encoder: TableEncoder, table: Frame, present: Mask, target: Any, given: Iterable[Any]) -> Question:
+    """The question about every row. The table must have the targets; rows in which all of them are gaps are told of."""
+    if target is None:
+        return ask(encoder.schema, present, None, given)
+    if not isinstance(target, Iterable):
+        raise InputError(f"Got target={target!r}; expected a list of names of columns. Write [{target!r}].")
+    names = target if isinstance(target, str) else tuple(target)
+    question = ask(encoder.schema, present, names, given)
+    columns = as_frame(table, names=encoder.names).columns
+    absent = [name for name in names if str(name) not in columns]
+    if absent:
+        raise InputError(f"The table has no column {absent[0]!r}, which is a target: there is nothing to score. Add its values.")
+    empty = int((~question.target.any(-1)).sum())
+    if empty:
+        warnings.warn(f"In {empty} of {len(question)} rows every target is a gap: nothing to score, log p = 0.", stacklevel=3)
+    return question
