@@ -26,7 +26,16 @@ from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.columns import CategoryColumn, NumberColumn
 from .modalities.tables.dataframes import Sentinels, as_frame, given_back, rows_of
 from .modalities.tables.encoder import TableEncoder, look_at, tell_of_gaps
-from .modalities.tables.evidence import as_given, distribution_given, known_of, narrowed, only_values, read_evidence, rows_within
+from .modalities.tables.evidence import (
+    as_given,
+    ask_table,
+    distribution_given,
+    known_of,
+    narrowed,
+    only_values,
+    read_evidence,
+    rows_within,
+)
 from .modalities.tables.preview import OnClassToo, Preview
 from .modalities.tables.report import Report, report_of
 from .modalities.tables.table_model import copies_of, fit_table
@@ -35,7 +44,7 @@ from .subsets import CanonicalOrder, Even, MixtureOfOrders, OneByOne, Question
 from .training import Check, load_model_and_more, save_model
 from .training.checkpoint import checked_number, history_of
 from .training.loop import choose_device
-from .validation import RandomState, ask_table, by_name, check_positive, check_share, seed_of, up_to, whole_number
+from .validation import RandomState, by_name, check_positive, check_share, seed_of, up_to, whole_number
 
 Frame = Any
 ColumnLabel = object  # the name of a column; those of pandas need not be text
@@ -351,7 +360,7 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
 
     def _learned(self) -> str:
         """What it was learned from, in a line."""
-        about, left_out = getattr(self, "about_", {}), self.encoder_.left_out
+        about, left_out = self.fit_info_, self.encoder_.left_out
         rows = f"learned from {about['rows']:,} rows: " if about.get("rows") else ""
         without = f", left out: {shorten(', '.join(left_out), 60)}" if left_out else ""
         return f"{rows}{len(self.encoder_.columns)} columns{without}"

@@ -1,8 +1,6 @@
-"""What the verbs are told, checked before any work: whole numbers, shares, mappings, seeds, and targets that a table has."""
+"""What the verbs are told, checked before any work: whole numbers, shares, mappings, seeds."""
 
 import math
-import warnings
-from collections.abc import Iterable
 from numbers import Integral, Real
 from typing import Any
 
@@ -10,10 +8,6 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from .errors import InputError
-from .modalities.tables.dataframes import Frame, as_frame
-from .modalities.tables.encoder import TableEncoder
-from .schema import Mask
-from .subsets import Question, ask
 
 RandomState = int | np.random.RandomState | None
 MOST_SEED = 10**12 - 1  # training multiplies it by some millions, and torch takes 64 bits
@@ -71,21 +65,3 @@ def by_name(name: str, values: Any) -> dict[str, Any]:
     if not hasattr(values, "items"):  # a row of pandas has them, too
         raise InputError(f"Got {name}={values!r}; expected a dict from names of columns, such as {{'age': ...}}.")
     return {str(name): value for name, value in values.items()}
-
-
-def ask_table(encoder: TableEncoder, table: Frame, present: Mask, target: Any, given: Iterable[Any]) -> Question:
-    """The question about every row. The table must have the targets; rows in which all of them are gaps are told of."""
-    if target is None:
-        return ask(encoder.schema, present, None, given)
-    if not isinstance(target, Iterable):
-        raise InputError(f"Got target={target!r}; expected a list of names of columns. Write [{target!r}].")
-    names = target if isinstance(target, str) else tuple(target)
-    question = ask(encoder.schema, present, names, given)
-    columns = as_frame(table, names=encoder.names).columns
-    absent = [name for name in names if str(name) not in columns]
-    if absent:
-        raise InputError(f"The table has no column {absent[0]!r}, which is a target: there is nothing to score. Add its values.")
-    empty = int((~question.target.any(-1)).sum())
-    if empty:
-        warnings.warn(f"In {empty} of {len(question)} rows every target is a gap: nothing to score, log p = 0.", stacklevel=3)
-    return question

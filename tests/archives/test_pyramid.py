@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anyorder.archives import from_bytes, load_codec, save_codec, to_bytes
-from anyorder.archives.codecs import fingerprint_of_codec
 from anyorder.errors import FormatError, InputError
 from anyorder.inference import log_prob
 from anyorder.modalities.images.pixels import ImageEncoder
@@ -64,7 +63,7 @@ def test_bits_are_those_of_the_model(name):
         plan = stage.plan
         lattice = x.unflatten(1, codec.encoder.shape)[:, :: plan.stride, :: plan.stride].flatten(1)
         known = plan.known.expand(len(x), -1)
-        path = {"order": CanonicalOrder(plan.order), "blocks": Planned(plan.places)}
+        path = {"order": CanonicalOrder(plan.order), "schedule": Planned(plan.places)}
         nats -= log_prob(stage.model, lattice, Question(known, ~known), **path).double().sum().item()
     assert 8 * len(codec.encode(x)) == pytest.approx(nats / math.log(2), rel=0.01, abs=64)
 
@@ -78,14 +77,14 @@ def test_bytes_make_the_same_codec(name, tmp_path):
     x = codec.encoder.encode(some_images(name, 3))
     assert again.encode(x) == codec.encode(x)
     save_codec(codec, tmp_path / "some.codec")
-    assert fingerprint_of_codec(load_codec(tmp_path / "some.codec")) == fingerprint_of_codec(codec)
+    assert load_codec(tmp_path / "some.codec").fingerprint() == codec.fingerprint()
 
 
 def test_fingerprints_tell_codecs_apart():
     codecs = [some_codec(name) for name in ENCODERS] + [made(ImageEncoder(14, 15, 1, 256))]
     other = from_bytes(to_bytes(some_codec("grey")))
     other.stages[-1].model.network.last.numerator[0, 0, 0, 0] += 1
-    assert len({fingerprint_of_codec(codec) for codec in [*codecs, other]}) == len(codecs) + 1
+    assert len({codec.fingerprint() for codec in [*codecs, other]}) == len(codecs) + 1
 
 
 def test_damaged_codecs_are_refused():

@@ -123,7 +123,7 @@ def test_cells_come_back_through_the_stream(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [1, 2, 15, 16, 17, 700])
-@pytest.mark.parametrize("follows", [False, True])
+@pytest.mark.parametrize("uses_previous_row", [False, True])
 def test_every_row_has_its_turn(rows, uses_previous_row):
     turns = list(table.turns(rows, uses_previous_row))
     assert sorted(np.concatenate(turns)) == list(range(rows))

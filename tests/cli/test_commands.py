@@ -105,7 +105,7 @@ def test_ask_for_several_columns_says_that_they_are_not_joint(run, model):
     result = run("ask", model, "income, age | city=Oslo")
     assert "income given city=Oslo" in result.stdout
     assert "age given city=Oslo" in result.stdout
-    assert "law of one column alone" in result.stdout
+    assert "distribution of one column alone" in result.stdout
 
 
 def test_ask_for_the_probability_of_a_value(run, model):

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from integer_distributions import LAWS
 
 from anyorder.coding import Decoder, Encoder, Uniform
 from anyorder.coding.frequencies import TOTAL
 from anyorder.errors import FormatError
+from integer_distributions import LAWS
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -6,12 +6,12 @@ import zlib
 import numpy as np
 import pytest
 import torch
-from integer_distributions import LAWS, LEAST
 
 from anyorder.archives.codecs import coded
 from anyorder.coding import Coder, frequencies
 from anyorder.coding.frequencies import TOTAL, edges, starts
 from anyorder.distributions import Bernoulli, Categorical, ColourMixture, LogisticMixture
+from integer_distributions import LAWS, LEAST
 
 
 @pytest.mark.parametrize("name", LAWS)

@@ -305,7 +305,7 @@ def test_variables_without_bounds_stay_as_they_were_beside_others():
 
 def test_laws_that_cannot_be_mixed_are_named():
     codes = Categorical(3)(torch.zeros(2, 3))
-    with pytest.raises(InputError, match="Cannot mix CategoricalLaw, RecordedLaw"):
+    with pytest.raises(InputError, match="Cannot mix CategoricalDistribution, RecordedDistribution"):
         mixed([codes, distribution_of(DOMAINS[0], (2,))], torch.zeros(2, 2))
     both = mixed([codes, Categorical(3)(torch.tensor([[5.0, 0.0, 0.0]] * 2))], torch.tensor([[0.5, 0.5]] * 2).log())
     torch.testing.assert_close(both.pmf()[0], (torch.full((3,), 1 / 3) + torch.tensor([5.0, 0.0, 0.0]).softmax(-1)) / 2)

@@ -81,11 +81,12 @@ def test_sigterm_leaves_no_file(tmp_path):
     code = """if True:
         import sys, time
         from pathlib import Path
-        from anyorder import cli, files
+        from anyorder import cli
+            from anyorder.io import atomic
         def slowly(beside):
             print("begun", flush=True)
             time.sleep(60)
-        cli.app = lambda **_: files.write_whole(Path(sys.argv[1]), slowly)
+        cli.app = lambda **_: atomic.write_whole(Path(sys.argv[1]), slowly)
         cli.main()
     """
     with subprocess.Popen(

@@ -2,7 +2,6 @@
 
 import pytest
 import torch
-from test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
 from anyorder.distributions import KernelDistribution, MixedNumber, RecordedNumber
 from anyorder.errors import InputError
@@ -17,6 +16,7 @@ from anyorder.subsets import Question
 from anyorder.training import Edges, Objective, Recipe, ardm, blending, fit, fit_temperature, fit_weights, load_model, save_model
 from anyorder.training.blending import CRPS_DRAWS, MARGIN, TEMPERATURES, Answered, distances, questions
 from anyorder.training.growing import KeptBack, fit_boosted, frequencies, grow
+from models.test_memory import SCHEMA, memory_of, plain_weights, rows_of
 
 
 def fitted_boosted(schema, x, held):

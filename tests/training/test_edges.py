@@ -39,7 +39,7 @@ from anyorder.training import (
     sfarm,
 )
 from anyorder.training.objectives import AllNextEdges
-from exact import edge_mass, mask_objective, mask_of, question_objective, sets_of, subsets
+from exact import edge_mass, mask_distribution, mask_of, question_distribution, sets_of, subsets
 
 D = 4
 QUESTIONS = [
@@ -61,8 +61,8 @@ def over_hidden(order, weight, tilt=lambda given: 1):
     """Masks of the paper's sampler, perhaps tilted, with a weight on all hidden variables."""
 
     def objective(questions, present):
-        masks = {e: p * tilt(e) for e, p in mask_objective(questions, order, present, D).items()}
-        share = sum(mask_objective(questions, order, present, D).values()) if tilt(frozenset({0})) == 1 else 1
+        masks = {e: p * tilt(e) for e, p in mask_distribution(questions, order, present, D).items()}
+        share = sum(mask_distribution(questions, order, present, D).values()) if tilt(frozenset({0})) == 1 else 1
         total = sum(masks.values()) or 1
         return {(e, j): share * p / total * weight(len(present) - len(e)) for e, p in masks.items() for j in set(present) - e}
 
@@ -222,7 +222,7 @@ def test_the_weights_of_all_next_edges_stay_finite_and_keep_their_mean(variables
 def test_the_posterior_weights_agree_with_enumeration_for_every_mask():
     """Given a mask, the weights are no longer random: mass of the edge / probability of the mask."""
     edges = mac_all_edges().sample(mask_of(range(D), D, 4096), seeded())
-    mass, masks = edge_mass(AnySize(), CanonicalOrder(), range(D), D), mask_objective(AnySize(), CanonicalOrder(), range(D), D)
+    mass, masks = edge_mass(AnySize(), CanonicalOrder(), range(D), D), mask_distribution(AnySize(), CanonicalOrder(), range(D), D)
     for given, weight in zip(sets_of(edges.given), edges.weight.tolist(), strict=True):
         for j in range(D):
             assert weight[j] == pytest.approx(float(mass.get((given, j), 0) / masks[given]), abs=1e-5)
@@ -267,7 +267,7 @@ def test_batches_of_no_row_and_of_one_row(name, questions):
 def test_question_law_sums_to_one():
     for objective in QUESTIONS:
         for present in PRESENT:
-            assert sum(question_objective(objective, present).values()) == 1
+            assert sum(question_distribution(objective, present).values()) == 1
 
 
 def test_what_has_no_closed_form_is_refused_with_the_way_out():
@@ -278,6 +278,8 @@ def test_what_has_no_closed_form_is_refused_with_the_way_out():
 
 
 def test_laws_are_printable_and_comparable():
-    assert repr(mac_all_edges()).startswith("PathSampler(questions=AnySize(favour_large=False), order=CanonicalOrder(order=None)")
+    assert repr(mac_all_edges()).startswith(
+        "PathObjective(questions=AnySize(favour_large=False), order=CanonicalOrder(order=None)"
+    )
     assert mac_all_edges().weigh == AllNextEdges()
     assert sfarm(MODES, schedule=Even(2)) == sfarm(MODES, schedule=Even(2))

@@ -1,8 +1,7 @@
-"""Lossless codecs: models of whole numbers that code images and tables, and the archives they write."""
+"""Archives that give back every bit: blocks, what a codec and a source of items are, and how both are read again."""
 
-from .archive import ArchiveModel, ClosedArchive, Lost, OpenArchive, compress
-from .blocks import Codec, Done, Source
-from .codecs import ModelSizeError, from_bytes, load_codec, save_codec, to_bytes
+from .archive import ArchiveModel, ClosedArchive, Done, Lost, OpenArchive, Source, compress
+from .codecs import Codec, ModelSizeError, from_bytes, load_codec, save_codec, to_bytes
 
 __all__ = [
     "ArchiveModel",

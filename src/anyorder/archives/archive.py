@@ -1,17 +1,18 @@
-"""Whether a model that is being learned for one archive can still pay for its place in it."""
+"""Whole archives: written block by block in constant memory and checked on the way, read whole or in parts."""
 
 import math
 import warnings
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 from ..coding import Archive, ArchiveWriter, Writable
 from ..errors import AnyOrderError, FormatError, InputError
 from ..training import Check
-from .blocks import MODELLED, MOST_REST, Codec, Content, Done, Source, pack_block, squeezed, unpack_block, unsqueezed
-from .codecs import ModelSizeError, fingerprint_of_codec, from_bytes, to_bytes
+from .blocks import MODELLED, MOST_REST, Content, pack_block, squeezed, unpack_block, unsqueezed
+from .codecs import Codec, ModelSizeError, from_bytes, to_bytes
 
 EARLIEST = 0.25  # share of the steps before which nothing is judged
 CAUTION = 2  # times the pace of late, because a falling learning rate may gain once more
@@ -52,9 +53,37 @@ MOST_PER_BLOCK = 2**17
 MOST_ITEMS = 2**48
 MOST_MODEL = 2**28  # bytes
 MOST_ARCHIVE_BYTES = 2**28  # of the items in a block
-ITEM_KINDS = {"images": ("array", "folder"), "table": ("frame", "arrow", "csv", "bytes")}
-ITEMS = {"array": "images", "folder": "files", "frame": "rows", "arrow": "rows", "csv": "rows", "bytes": "files"}
+Done = Callable[[int, int], None]  # how many of how many are done
 Find = Callable[[dict[str, Any]], Codec]  # from what an archive says of its model to the model
+
+
+class Source(ABC):
+    """Items that are packed block by block."""
+
+    what: ClassVar[str]  # "images": in the description of the archive
+    items: ClassVar[dict[str, str]]  # what is counted, by kind of `form`: {"folder": "files"}
+    forms: ClassVar[dict[str, dict[str, str]]] = {}  # the items of every class, by what it is
+    wants: ClassVar[type[Codec]]
+    per_block: ClassVar[int] = 256  # items that share a stream
+    form: dict[str, Any]
+    count: int
+    item_bytes: int  # of the largest, or of the mean one if all fit into a block
+
+    def __init_subclass__(cls) -> None:
+        if "items" in vars(cls):
+            Source.forms.setdefault(cls.what, {}).update(cls.items)
+
+    @abstractmethod
+    def pack(self, codec: Codec | None, some: range) -> Content:
+        """The content of a block with these items."""
+
+    @abstractmethod
+    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
+        """Whether these items come back from a block as they are."""
+
+    def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
+        """One learned from these items alone, if it could pay to keep it with them: without it they take `otherwise` bytes."""
+        return None
 
 
 class Lost(NamedTuple):
@@ -82,7 +111,7 @@ class ArchiveModel:
     def about(self) -> dict[str, Any] | None:
         if self.codec is None:
             return None
-        return {"fingerprint": fingerprint_of_codec(self.codec), "name": self.name, "inside": self.inside}
+        return {"fingerprint": self.codec.fingerprint(), "name": self.name, "inside": self.inside}
 
 
 # Writing
@@ -103,7 +132,7 @@ def compress(
     with ArchiveWriter(file, describe_archive(keeper, source, per_block)) as archive:
         if keeper.inside and keeper.codec is not None:
             model = to_bytes(keeper.codec)
-            reader = read_again(model, fingerprint_of_codec(keeper.codec))
+            reader = read_again(model, keeper.codec.fingerprint())
             archive.add(squeezed(model))
         for some in spans(source.count, per_block):
             raw = pack_block(source.pack(keeper.codec, some))
@@ -123,7 +152,7 @@ def read_again(model: bytes, wanted: str) -> Codec:
     if len(model) > MOST_MODEL:
         raise ModelSizeError(f"The model has {len(model)} bytes; at most {MOST_MODEL} fit into an archive.")
     codec = from_bytes(model, "The model for the archive")
-    if fingerprint_of_codec(codec) != wanted:
+    if codec.fingerprint() != wanted:
         raise AnyOrderError("The model did not come back as it was: nothing was written. Please report this.")
     return codec
 
@@ -161,7 +190,7 @@ class ClosedArchive:
             self.form, self.count, self.per_block = dict(about["form"]), int(about["count"]), int(about["per_block"])
             self.model = None if about["model"] is None else dict(about["model"])
             self.what = str(about["what"])
-            if self.form["kind"] not in ITEM_KINDS.get(self.what, ()):
+            if self.form["kind"] not in Source.forms.get(self.what, {}):
                 raise FormatError(f"The archive holds {self.what!r} as {self.form['kind']!r}; this version knows no such thing.")
         except (KeyError, TypeError, ValueError, OverflowError) as error:
             raise FormatError(f"The description of the archive cannot be read ({error!r}).") from error
@@ -176,7 +205,7 @@ class ClosedArchive:
     @property
     def items(self) -> str:
         """What is counted."""
-        return ITEMS[self.form["kind"]]
+        return Source.forms[self.what][self.form["kind"]]
 
     @cached_property
     def lost_model(self) -> str:
@@ -225,7 +254,7 @@ class OpenArchive(ClosedArchive):
             raise InputError(f"The archive was made with the model {name!r}: name it.")
         else:
             codec = find(self.model)
-        found = fingerprint_of_codec(codec)
+        found = codec.fingerprint()
         if found != wanted and self.skip:
             raise FormatError("The model inside the archive is not the one it was made with: the archive was tampered with.")
         if found != wanted:

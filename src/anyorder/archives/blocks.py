@@ -10,16 +10,12 @@ CRC-32 of what must come back. The first archives have method 1 in its place, an
 import json
 import struct
 import zlib
-from abc import ABC, abstractmethod
-from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import zstandard
 
 from ..errors import FormatError, InputError
-from ..modalities.images.pyramid_codec import ImageCodec
-from ..modalities.tables.codec.table_codec import TableCodec
 
 BLOCK_HEAD = struct.Struct("<BIII")
 BLOCK_CHECK = struct.Struct("<I")
@@ -104,30 +100,3 @@ def unsqueezed(data: bytes, most: int) -> bytes:
         return zstandard.ZstdDecompressor(max_window_size=2**27).decompress(data, max_output_size=size)
     except zstandard.ZstdError as error:
         raise FormatError(f"A part of a block cannot be unpacked ({error}).") from error
-
-
-Codec = ImageCodec | TableCodec
-Done = Callable[[int, int], None]  # how many of how many are done
-
-
-class Source(ABC):
-    """Items that are packed block by block."""
-
-    what: ClassVar[str] = "images"
-    wants: ClassVar[type[ImageCodec] | type[TableCodec]] = ImageCodec
-    per_block: ClassVar[int] = 256  # items that share a stream
-    form: dict[str, Any]
-    count: int
-    item_bytes: int  # of the largest, or of the mean one if all fit into a block
-
-    @abstractmethod
-    def pack(self, codec: Codec | None, some: range) -> Content:
-        """The content of a block with these items."""
-
-    @abstractmethod
-    def same(self, codec: Codec | None, some: range, content: Content) -> bool:
-        """Whether these items come back from a block as they are."""
-
-    def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
-        """One learned from these items alone, if it could pay to keep it with them: without it they take `otherwise` bytes."""
-        return None

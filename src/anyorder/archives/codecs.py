@@ -1,15 +1,16 @@
-"""How a codec proves that it is the one an archive was made with, and that it says here what it said there."""
+"""What a codec is, its bytes, and how it proves that it is the one an archive was made with and says here what it said there."""
 
 import hashlib
 import json
 import struct
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -22,19 +23,45 @@ from ..coding.frequencies import GRID, PLACE_BITS, frozen_array
 from ..distributions import Bernoulli, Categorical, ColourMixture, Head, LogisticMixture
 from ..errors import FormatError, InputError
 from ..io.atomic import write_bytes
-from ..modalities.images.pyramid_codec import image_fingerprint, image_from_bytes, image_to_bytes
-from ..modalities.tables.codec.table_codec import (
-    TABLE_CODEC_KIND,
-    TableCodec,
-    table_fingerprint,
-    table_from_bytes,
-    table_to_bytes,
-)
 from ..models.any_order import AnyOrderModel
 from ..networks import exactly
 from ..schema import levels_of
 from ..training.description import BAD_CONTENT
-from .blocks import Codec
+
+
+class Codec(ABC):
+    """A model of whole numbers that codes items of one kind of data, bit for bit the same on every machine.
+
+    Every class of codecs names its `kind`, which its bytes say: `from_bytes` finds the class by it.
+    """
+
+    kind: ClassVar[str]
+    kinds: ClassVar[dict[str, "type[Codec]"]] = {}
+
+    def __init_subclass__(cls) -> None:
+        Codec.kinds[cls.kind] = cls
+
+    @property
+    @abstractmethod
+    def most_rows(self) -> int:
+        """How many items may share a block."""
+
+    @abstractmethod
+    def calls(self, rows: int) -> int:
+        """How often the network is asked for a block of so many items; 0 if that is not worth showing."""
+
+    @abstractmethod
+    def content(self) -> bytes:
+        """The same bytes for the same codec, as a safetensors file with a description."""
+
+    @classmethod
+    @abstractmethod
+    def rebuilt(cls, about: dict[str, Any], tensors: dict[str, Tensor], name: str) -> "Codec":
+        """From what `content` wrote, proved to be exact and tried on this machine; FormatError if it is anything else."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Of all that decoding depends on. It never changes in a later version: archives keep it."""
 
 
 def proof_answers(model: AnyOrderModel) -> int:
@@ -124,7 +151,7 @@ class ModelSizeError(InputError):
 def to_bytes(codec: Codec) -> bytes:
     """The same bytes for the same codec."""
     try:
-        return table_to_bytes(codec) if isinstance(codec, TableCodec) else image_to_bytes(codec)
+        return codec.content()
     except SafetensorError as error:
         raise ModelSizeError(f"The model is too large to be kept ({error}).") from error
 
@@ -133,7 +160,10 @@ def from_bytes(content: bytes, name: str = "The codec") -> Codec:
     """What `to_bytes` wrote, proved to be exact, and tried on this machine. Opening a stranger's bytes runs none of them."""
     try:
         about, tensors = json.loads(header(content)["__metadata__"]["anyorder"]), load(content)
-        return (table_from_bytes if about["kind"] == TABLE_CODEC_KIND else image_from_bytes)(about, tensors, name)
+        found = Codec.kinds.get(about["kind"])
+        if found is None:
+            raise FormatError(f"{name} holds a {about['kind']!r:.40}; this version knows {', '.join(sorted(Codec.kinds))}.")
+        return found.rebuilt(about, tensors, name)
     except (*BAD_CONTENT, SafetensorError, struct.error) as error:
         if isinstance(error, FormatError):
             raise
@@ -143,11 +173,6 @@ def from_bytes(content: bytes, name: str = "The codec") -> Codec:
 def header(content: bytes) -> Any:
     (length,) = struct.unpack("<Q", content[:8])
     return json.loads(content[8 : 8 + min(length, len(content))])
-
-
-def fingerprint_of_codec(codec: Codec) -> str:
-    """Of all that decoding depends on."""
-    return table_fingerprint(codec) if isinstance(codec, TableCodec) else image_fingerprint(codec)
 
 
 def save_codec(codec: Codec, path: str | Path) -> None:

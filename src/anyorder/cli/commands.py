@@ -8,10 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from .models import load, load_all, load_both
 from .printing import Verbs, say
 from .question import Is, parse_evidence, parse_names, parse_question
-from .table_files import Dialect, Frame, check_model_output, check_output, check_place, in_bytes, read_table, write_table
+from .table_files import (
+    Dialect,
+    Frame,
+    check_model_output,
+    check_output,
+    check_place,
+    in_bytes,
+    read_bytes,
+    read_table,
+    table_in,
+    write_table,
+)
 
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or a shipped one: mnist.", show_default=False)
@@ -66,6 +76,32 @@ def print_version(asked: bool) -> bool:
         print(f"anyorder {version('anyorder')}")
         raise typer.Exit
     return asked
+
+
+def load(model: Path, seed: int = 0, images: bool = False) -> Any:
+    from ..estimator import AnyOrder
+
+    model_ = AnyOrder.load(model).set_params(random_state=seed)
+    if model_.of_images_ != images:
+        remedy = "Use inpaint, info, or sample --grid FILE." if model_.of_images_ else "Fit one to a folder of images."
+        kinds = ("images", "tables") if model_.of_images_ else ("tables", "images")
+        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}. {remedy}")
+    return model_
+
+
+def load_both(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
+    """The model, and the table with the types the model knows."""
+    model_, frame, _ = load_all(model, table, seed, dialect)
+    return model_, frame
+
+
+def load_all(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
+    """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
+    from .cells import fit_to, text_columns
+
+    model_ = load(model, seed)
+    content = read_bytes(table)
+    return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
 
 
 @app.callback()

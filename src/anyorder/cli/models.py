@@ -1,4 +1,4 @@
-"""Models and tables from their files, ready for a question."""
+"""What the commands do with whole models: `fit`, `kinds` and `info`, as plain documents."""
 
 import os
 import sys
@@ -25,34 +25,7 @@ from ..validation import seed_of
 from .archiving import source_of
 from .cells import kind_of_column, near, plain, some
 from .printing import say
-from .table_files import Dialect, Frame, read_bytes, table_in
-
-
-def load(model: Path, seed: int = 0, images: bool = False) -> Any:
-    from ..estimator import AnyOrder
-
-    model_ = AnyOrder.load(model).set_params(random_state=seed)
-    if model_.of_images_ != images:
-        remedy = "Use inpaint, info, or sample --grid FILE." if model_.of_images_ else "Fit one to a folder of images."
-        kinds = ("images", "tables") if model_.of_images_ else ("tables", "images")
-        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}. {remedy}")
-    return model_
-
-
-def load_both(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
-    """The model, and the table with the types the model knows."""
-    model_, frame, _ = load_all(model, table, seed, dialect)
-    return model_, frame
-
-
-def load_all(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
-    """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
-    from .cells import fit_to, text_columns
-
-    model_ = load(model, seed)
-    content = read_bytes(table)
-    return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
-
+from .table_files import Frame
 
 Document = dict[str, Any]
 

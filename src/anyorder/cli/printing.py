@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
-from torch import nn
 from typer.core import TyperGroup
 
 from ..errors import AnyOrderError
@@ -334,7 +333,7 @@ def lines_of(doing: str, console: Console) -> Callable[[int, int], None]:
 
 
 @contextmanager
-def calls_shown(doing: str, model: nn.Module, calls: int) -> Iterator[None]:
+def calls_shown(doing: str, model: Any, calls: int) -> Iterator[None]:
     """It goes on with every call of the model."""
     made = count(1)
     with progress_of_steps(doing, calls) as done:

@@ -72,7 +72,7 @@ def parse_question(text: str) -> Asked:
     """The question in a text such as "income | age=39, city=Oslo"; without "|" nothing is given.
 
     >>> parse_question("income | age=30..40").given
-    (Part(name='age', wanted=Within(low='30', high='40')),)
+    (QuestionPart(name='age', wanted=Within(low='30', high='40')),)
     """
     reader = Reader(text)
     targets = reader.parts()

@@ -258,7 +258,8 @@ class Whole(nn.Module):
             sums = sums + TOP * torch.exp2(power)
         if not (sums < LARGEST_EXACT).all():
             raise FormatError(
-                f"A layer of whole numbers could leave exact arithmetic: its sums reach {sums.max():.0f}, the limit is {LARGEST_EXACT}."
+                f"A layer of whole numbers could leave exact arithmetic: its sums reach {sums.max():.0f}, "
+                f"the limit is {LARGEST_EXACT}."
             )
 
 

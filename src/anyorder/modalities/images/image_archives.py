@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath, PurePosixPath
-from typing import Any, NamedTuple, final
+from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -223,6 +223,10 @@ UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 class ImageSource(Source):
     """Items that are images, or some of them are."""
+
+    what = "images"
+    items: ClassVar[dict[str, str]] = {"array": "images", "folder": "files"}
+    wants = ImageCodec
 
     def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
         images = self.images()

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ...archives.archive import Goal, HopelessError
 from ...archives.blocks import squeezed
-from ...archives.codecs import check_proof, coded, digest_of, proof_answers
+from ...archives.codecs import Codec, check_proof, coded, digest_of, proof_answers
 from ...coding import Coder, Decoder, Encoder
 from ...distributions import default_head
 from ...errors import FormatError, InputError
@@ -125,11 +125,13 @@ class Stage:
 
 @final
 @dataclass(frozen=True)
-class ImageCodec:
+class ImageCodec(Codec):
     """Codes rows of pixels of one kind of images."""
 
     encoder: ImageEncoder
     stages: tuple[Stage, ...]
+
+    kind = "codec"  # the first there was
 
     @property
     def most_rows(self) -> int:
@@ -143,6 +145,19 @@ class ImageCodec:
 
     def decode(self, content: bytes, rows: int) -> Values:
         return self._code(Decoder(content), torch.zeros(rows, len(self.encoder)))
+
+    def calls(self, rows: int) -> int:
+        return 0
+
+    def content(self) -> bytes:
+        return image_to_bytes(self)
+
+    @classmethod
+    def rebuilt(cls, about: dict[str, Any], tensors: dict[str, Tensor], name: str) -> "ImageCodec":
+        return image_from_bytes(about, tensors, name)
+
+    def fingerprint(self) -> str:
+        return image_fingerprint(self)
 
     def _code(self, coder: Coder, x: Values) -> Values:
         pixels = x.unflatten(1, self.encoder.shape)
@@ -265,14 +280,13 @@ def frozen_stage(model: AnyOrderModel) -> AnyOrderModel:
 
 
 IMAGE_CODEC_FORMAT = 1
-IMAGE_CODEC_KIND = "codec"
 MOST_STAGES = 16
 
 
 def image_to_bytes(codec: ImageCodec) -> bytes:
     """The same bytes for the same codec."""
     stages = [{"plan": s.plan.to_json(), "answers": proof_answers(s.model), **describe_stages(s.model)} for s in codec.stages]
-    about = {"format": IMAGE_CODEC_FORMAT, "kind": IMAGE_CODEC_KIND, "images": codec.encoder.to_json(), "stages": stages}
+    about = {"format": IMAGE_CODEC_FORMAT, "kind": ImageCodec.kind, "images": codec.encoder.to_json(), "stages": stages}
     tensors = {f"{k}.{name}": t for k, s in enumerate(codec.stages) for name, t in s.model.state_dict().items()}
     return save(tensors, {"anyorder": json.dumps(about)})
 
@@ -288,8 +302,8 @@ def image_from_bytes(about: dict[str, Any], tensors: dict[str, Tensor], name: st
         raise FormatError(
             f"{name} has format {about['format']}; this version reads up to {IMAGE_CODEC_FORMAT}. Upgrade anyorder."
         )
-    if about["kind"] != IMAGE_CODEC_KIND or not 1 <= len(about["stages"]) <= MOST_STAGES:
-        raise FormatError(f"{name} holds a {about['kind']}, expected a codec.")
+    if not 1 <= len(about["stages"]) <= MOST_STAGES:
+        raise FormatError(f"{name} holds a codec of {len(about['stages'])} stages; expected 1 to {MOST_STAGES}.")
     stages = [rebuilt(name, item, share(tensors, k)) for k, item in enumerate(about["stages"])]
     codec = ImageCodec(ImageEncoder.from_json(about["images"]), tuple(stages))
     check_lattices(name, codec)

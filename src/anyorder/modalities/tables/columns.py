@@ -384,8 +384,8 @@ def refuse_infinities(name: str, values: Numbers) -> None:
         )
     if (np.abs(values) > LARGEST_NUMBER).any():
         raise InputError(
-            f"Column {name!r} holds {int((np.abs(values) > LARGEST_NUMBER).sum())} number(s) beyond {LARGEST_NUMBER:g}, where differences "
-            "have no room. Divide the column by a power of ten, or take such numbers for gaps (NaN)."
+            f"Column {name!r} holds {int((np.abs(values) > LARGEST_NUMBER).sum())} number(s) beyond {LARGEST_NUMBER:g}, where "
+            "differences have no room. Divide the column by a power of ten, or take such numbers for gaps (NaN)."
         )
 
 

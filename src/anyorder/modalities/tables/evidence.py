@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -17,8 +17,10 @@ from ...inference import Allowed, Interval, Members, sample_constrained
 from ...models.any_order import Model
 from ...models.counts import LEAST_MASS, Counted, posterior
 from ...models.row_index import FEWEST_RECURRING
-from ...schema import spacing_of
+from ...schema import Mask, spacing_of
+from ...subsets import Question, ask
 from .columns import CategoryColumn, Column, NumberColumn
+from .dataframes import Frame, as_frame
 from .encoder import TableEncoder, encode_value
 from .ranges import Between, OneOf
 
@@ -240,3 +242,21 @@ def weighted_rows(model: Model, evidence: Evidence, rng: Generator) -> tuple[Ten
     x, known = evidence.x.repeat(PARTICLES, 1), evidence.known.repeat(PARTICLES, 1)
     x, known, weight, _ = sample_constrained(model, x, known, evidence.open, rng)
     return x, known, weight.float()
+
+
+def ask_table(encoder: TableEncoder, table: Frame, present: Mask, target: Any, given: Iterable[Any]) -> Question:
+    """The question about every row. The table must have the targets; rows in which all of them are gaps are told of."""
+    if target is None:
+        return ask(encoder.schema, present, None, given)
+    if not isinstance(target, Iterable):
+        raise InputError(f"Got target={target!r}; expected a list of names of columns. Write [{target!r}].")
+    names = target if isinstance(target, str) else tuple(target)
+    question = ask(encoder.schema, present, names, given)
+    columns = as_frame(table, names=encoder.names).columns
+    absent = [name for name in names if str(name) not in columns]
+    if absent:
+        raise InputError(f"The table has no column {absent[0]!r}, which is a target: there is nothing to score. Add its values.")
+    empty = int((~question.target.any(-1)).sum())
+    if empty:
+        warnings.warn(f"In {empty} of {len(question)} rows every target is a gap: nothing to score, log p = 0.", stacklevel=3)
+    return question

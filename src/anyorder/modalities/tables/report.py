@@ -111,8 +111,8 @@ LEGEND = (
     "logistic regression on all other columns.",
     "right: share of categories guessed right, more is better; RMSE: of numbers, less is better; in 90 %: numbers inside their "
     "90 % intervals.",
-    "calibration: of a number, how often it falls into each tenth of its distribution (even is right); of a category, how often levels "
-    "come that were said to come with 0 to 10 %, 10 to 20 %, ... (a staircase is right).",
+    "calibration: of a number, how often it falls into each tenth of its distribution (even is right); of a category, how often "
+    "levels come that were said to come with 0 to 10 %, 10 to 20 %, ... (a staircase is right).",
 )
 
 

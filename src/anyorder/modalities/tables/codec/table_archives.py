@@ -5,7 +5,7 @@ import io
 import struct
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 import pandas as pd
@@ -119,6 +119,7 @@ class TableSource(Source):
     """Rows of a table; `texts` has its columns."""
 
     what = "table"
+    items: ClassVar[dict[str, str]] = {"frame": "rows", "arrow": "rows", "csv": "rows"}
     wants = TableCodec
     per_block = 2**17
 
@@ -205,6 +206,7 @@ class BytesSource(Source):
     """A file of which nothing is known, as it is."""
 
     what = "table"
+    items: ClassVar[dict[str, str]] = {"bytes": "files"}
     wants = TableCodec
     per_block = 1
 

@@ -20,7 +20,7 @@ from safetensors.torch import save
 from torch import Generator, Tensor
 
 from ....archives.archive import Goal
-from ....archives.codecs import check_proof, coded, digest_of, proof_answers
+from ....archives.codecs import Codec, check_proof, coded, digest_of, proof_answers
 from ....coding import Coder, Decoder, Encoder, Integers
 from ....distributions import Categorical
 from ....errors import AnyOrderError, FormatError, InputError
@@ -68,13 +68,15 @@ class CodedCells:
 
 @final
 @dataclass(frozen=True)
-class TableCodec:
+class TableCodec(Codec):
     """Codes those columns of a table that have a `Column`; what the others hold is not its business."""
 
     names: tuple[str, ...]
     columns: tuple[CodedColumn | None, ...]
     told: tuple[int, ...]  # columns whose cell in the row before is told, by their place among the coded ones
     model: AnyOrderModel
+
+    kind = "table codec"
 
     @property
     def most_rows(self) -> int:
@@ -107,6 +109,16 @@ class TableCodec:
     def calls(self, rows: int) -> int:
         """How often the network is called for so many rows in one stream."""
         return len(self.coded) * sum(1 for _ in turns(rows, self.uses_previous_row))
+
+    def content(self) -> bytes:
+        return table_to_bytes(self)
+
+    @classmethod
+    def rebuilt(cls, about: dict[str, Any], tensors: dict[str, Tensor], name: str) -> "TableCodec":
+        return table_from_bytes(about, tensors, name)
+
+    def fingerprint(self) -> str:
+        return table_fingerprint(self)
 
     def _code(self, coder: Coder, cells: CodedCells, spent: list[float]) -> CodedCells:
         rows, count = cells.number.shape
@@ -364,7 +376,6 @@ def recipe_for(rows: int, steps: int, seed: int) -> Recipe:
 
 
 TABLE_CODEC_FORMAT = 1
-TABLE_CODEC_KIND = "table codec"
 
 
 def table_to_bytes(codec: TableCodec) -> bytes:
@@ -372,7 +383,7 @@ def table_to_bytes(codec: TableCodec) -> bytes:
     columns = [None if column is None else column.to_json() for column in codec.columns]
     about = {
         "format": TABLE_CODEC_FORMAT,
-        "kind": TABLE_CODEC_KIND,
+        "kind": TableCodec.kind,
         "names": list(codec.names),
         "columns": columns,
         "told": list(codec.told),
