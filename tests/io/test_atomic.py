@@ -82,7 +82,7 @@ def test_sigterm_leaves_no_file(tmp_path):
         import sys, time
         from pathlib import Path
         from anyorder import cli
-            from anyorder.io import atomic
+        from anyorder.io import atomic
         def slowly(beside):
             print("begun", flush=True)
             time.sleep(60)
