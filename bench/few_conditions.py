@@ -41,7 +41,6 @@ from tables import data_folder
 
 from anyorder.estimator import AnyOrder
 from anyorder.modalities.tables.ranges import Between, OneOf
-from anyorder.models.trained import members_of, parts_of
 
 LEAST_MATCHES = 50  # judging rows that a question needs
 BINS = 5  # of a number that is asked for
@@ -369,9 +368,9 @@ def of_model(model: AnyOrder, parts: Parts, columns: Columns, rows: pd.DataFrame
     column = model.encoder_.columns[place]
     if columns.target not in parts.edges:
         levels = sorted(parts.learn[columns.target].dropna().unique())
-        order = [column.levels.index(level) for level in levels]  # type: ignore[attr-defined]
+        order = [column.levels.index(level) for level in levels]
         return distribution.pmf().double().numpy()[:, order]
-    edges = torch.tensor([column.place(float(e), np.floor) for e in parts.edges[columns.target]], dtype=torch.float32)  # type: ignore[attr-defined]
+    edges = torch.tensor([column.place(float(e), np.floor) for e in parts.edges[columns.target]], dtype=torch.float32)
     cdf = distribution.cdfs(edges.expand(len(x), -1)).double().numpy()
     return np.diff(np.concatenate([np.zeros((len(x), 1)), cdf, np.ones((len(x), 1))], axis=1), axis=1).clip(1e-9)
 
@@ -473,17 +472,17 @@ def parts_alone(model: Any) -> dict[str, Any]:
     """The blend without counts, and each of its models."""
     return {
         "the blend alone": model.model,
-        **{f"{word} alone": one for word, one in zip(parts_of(model), members_of(model), strict=False)},
+        **{f"{word} alone": one for word, one in zip(model.parts, model.members(), strict=False)},
     }
 
 
 def of_part(model: AnyOrder, part: Any, question: Question) -> float:
-    model.model_ = part
+    model.fitted_.model = part
     return probability(model, question)
 
 
 def table_of_part(model: AnyOrder, part: Any, parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
-    model.model_ = part
+    model.fitted_.model = part
     return of_model(model, parts, columns, rows)
 
 

@@ -39,7 +39,7 @@ def main() -> None:
     titles = ["model", "CPU minutes", "images seen", "one order, nats", "bits a pixel", f"mixture of {args.orders} orders"]
     print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
     for path in args.models:
-        ours = AnyOrder.load(path).image_model_
+        ours = AnyOrder.load(path).fitted_
         data = datasets.static_mnist() if ours.encoder.levels == 2 else datasets.fashion_mnist()
         print(f"| {path.stem} | | | {scores(ours.model, ours.encoder.encode(data.test), args)} |", flush=True)
     for minutes in args.minutes:

@@ -32,7 +32,7 @@ from anyorder.training import Objective, PathObjective, ardm, edge_loss, fit, sf
 
 ENCODER = ImageEncoder(28, 28, 1, 2)
 SHAPE = ENCODER.shape
-MODES = regions.modes(SHAPE)
+MODES = list(regions.modes(SHAPE).values())
 HALF = {name: regions.half(SHAPE, name) for name in regions.HALVES}
 INSIDE = regions.interior(SHAPE)
 

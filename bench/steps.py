@@ -21,7 +21,7 @@ from torch import Tensor
 from anyorder.estimator import AnyOrder
 from anyorder.inference import plan, sample, seeded, step_losses
 from anyorder.io import datasets
-from anyorder.modalities.images.image_model import ImageModel, binarise
+from anyorder.modalities.images.image_model import FittedImages, binarise
 from anyorder.modalities.images.pixels import image_grid, write_image
 from anyorder.models.any_order import AnyOrderModel
 from anyorder.subsets import Cosine, Even, OneByOne, Quadratic, Question, Schedule
@@ -33,7 +33,7 @@ DRAWN = (2, 5, 10, 20, 50, 100)
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    model = AnyOrder.load(args.model).image_model_
+    model = AnyOrder.load(args.model).fitted_
     test = model.encoder.encode(datasets.static_mnist().test)
     train = binarise(torch.from_numpy(datasets.mnist().train[: args.images].astype(np.float32)).flatten(1), seeded(1))
     fitted, scored = (losses(model.model, x) for x in (train, test[: args.images]))
@@ -68,7 +68,7 @@ def excess(schedule: Schedule, loss: Tensor) -> float:
     return float((bounds.diff() * loss[bounds[:-1].clamp(max=len(loss) - 1)]).sum() / loss.sum() - 1)
 
 
-def quality(model: ImageModel, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> None:
+def quality(model: FittedImages, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> None:
     classifier = digit_classifier()
     real = classifier.seen(test)
     half = len(test) // 2
@@ -91,7 +91,7 @@ def quality(model: ImageModel, test: Tensor, fitted: Tensor, args: argparse.Name
         write_image(args.picture, image_grid((torch.cat(shown).view(-1, 28, 28) * 255).byte().numpy(), 16), 2)
 
 
-def draw(model: ImageModel, schedule: Schedule, count: int, seed: int) -> Tensor:
+def draw(model: FittedImages, schedule: Schedule, count: int, seed: int) -> Tensor:
     nothing = torch.zeros(count, 784)
     question = Question(nothing.bool(), ~nothing.bool())
     return sample(model.model, nothing, question, seeded(seed), schedule=schedule)

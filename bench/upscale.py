@@ -20,7 +20,7 @@ from torch import Tensor
 
 from anyorder.inference import seeded
 from anyorder.io import datasets
-from anyorder.modalities.images.image_model import ImageModel, build_image_model, image_recipe
+from anyorder.modalities.images.image_model import FittedImages, build_image_model, image_recipe
 from anyorder.modalities.images.pixels import ImageEncoder, image_grid, write_image
 from anyorder.models.any_order import AnyOrderModel
 from anyorder.subsets import OneByOne, Quadratic, Repeated, Schedule
@@ -45,7 +45,7 @@ def main() -> None:
             model = trained(encoder, train, args.minutes, seed)
             bits = [bits_of(model, encoder, test, steps) for steps in (None, 20, 5)]
             start = time.perf_counter()
-            shown.append(ImageModel(encoder, model).sample(16, steps=20 * encoder.digits, seed=seed))
+            shown.append(FittedImages(encoder, model).sample(16, steps=20 * encoder.digits, seed=seed))
             seconds = (time.perf_counter() - start) / 16
             count = sum(p.numel() for p in model.parameters())
             few = " | ".join(f"{b / bits[0] - 1:+.1%}" for b in bits[1:])

@@ -15,7 +15,7 @@ import torch
 
 from anyorder.io import datasets
 from anyorder.io.shipped import HERE
-from anyorder.modalities.images.image_model import ImageModel, binarise, build_image_model, image_recipe, mostly_told
+from anyorder.modalities.images.image_model import FittedImages, binarise, build_image_model, image_recipe, mostly_told
 from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.networks import SIZES, UNetSize
 from anyorder.training import Check, fit
@@ -58,10 +58,10 @@ def main() -> None:
     torch.set_num_threads(1)
     shipped = MODELS[args.name]
     model = train(shipped, args.steps or shipped.steps, args.seed, args.checkpoint)
-    model.save(args.output or HERE / f"{args.name}.ao", half=True)
+    AnyOrder.of(model).save(args.output or HERE / f"{args.name}.ao", half=True)
 
 
-def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> ImageModel:
+def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> FittedImages:
     data = shipped.data()
     x = torch.from_numpy(data.train.astype(np.float32)).flatten(1)
     recipe = image_recipe(shipped.encoder, len(x), steps, seed, "cpu")
@@ -71,7 +71,7 @@ def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> I
     context = None if labels is None else mostly_told(labels, seed)
     present = torch.ones_like(x, dtype=torch.bool)
     fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.resample)
-    return ImageModel(shipped.encoder, fitted.model, fitted.history)
+    return FittedImages(shipped.encoder, fitted.model, fitted.history)
 
 
 def said(check: Check) -> None:

@@ -68,7 +68,7 @@ def attach(codec: ImageCodec, name: str) -> None:
     """Into the file of the shipped model."""
     model = AnyOrder.load(name)
     model.codec_ = codec
-    model.image_model_.save(HERE / f"{name}.ao", half=True, attached=model.attached_(), orders=model.orders)
+    model.fitted_.save(HERE / f"{name}.ao", half=True, attached=model.attached_(), orders=model.orders)
 
 
 def pixels(shipped: Shipped) -> np.ndarray:

@@ -1,85 +1,73 @@
-"""The face for tables: scikit-learn's conventions around one model. Translate, call one function, translate back."""
+"""AnyOrder: scikit-learn's conventions around one model of whatever it was given. It finds the kind of data and forwards."""
 
-import warnings
-from collections.abc import Callable, Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from inspect import signature
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
-from torch import Generator, Tensor
 
-from .distributions import DiscreteDistribution
+from .archives import Codec, to_bytes
 from .errors import FormatError, InputError, UnavailableError
-from .inference import best_guess, drawn_together, fixed_orders, interval, mixture_log_prob, path_terms, sample, seeded
 from .io.shipped import model_file
-from .modalities.compression import CompressionVerbs, attached_codec, fit_codec, fit_codec_of_table
-from .modalities.displays import columns, shorten, sparkline, table, tag, text_grid
-from .modalities.images.image_model import ImageModel, ImageVerbs, fit_image_array
-from .modalities.images.pixels import looks_like_images
-from .modalities.tables.acquisition import MeasuringVerbs
-from .modalities.tables.anomalies import Anomalies, find_anomalies
+from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, check_settings, listed, named
+from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
+from .modalities.registry import modality_of
+from .modalities.tables.acquisition import Acquired, Asked
+from .modalities.tables.anomalies import Anomalies
 from .modalities.tables.answers import Answer, Consistency
-from .modalities.tables.columns import CategoryColumn, NumberColumn
-from .modalities.tables.dataframes import Sentinels, as_frame, given_back, rows_of
-from .modalities.tables.encoder import TableEncoder, look_at, tell_of_gaps
-from .modalities.tables.evidence import (
-    as_given,
-    ask_table,
-    distribution_given,
-    known_of,
-    narrowed,
-    only_values,
-    read_evidence,
-    rows_within,
-)
-from .modalities.tables.preview import OnClassToo, Preview
-from .modalities.tables.report import Report, report_of
-from .modalities.tables.table_model import copies_of, fit_table
-from .models.trained import Trained, parts_of, rows_in
-from .subsets import CanonicalOrder, Even, MixtureOfOrders, OneByOne, Question
-from .training import Check, load_model_and_more, save_model
-from .training.checkpoint import checked_number, history_of
+from .modalities.tables.preview import OnClassToo
+from .modalities.tables.report import Report
+from .models.trained import BAD_CONTENT, Trained
+from .schema import Schema
+from .subsets import Order, Schedule
+from .training import Check, Objective, load_model_and_more, save_model
+from .training.checkpoint import history_of
 from .training.loop import choose_device
-from .validation import RandomState, by_name, check_positive, check_share, seed_of, up_to, whole_number
+from .validation import RandomState, check_positive, seed_of, up_to, whole_number
 
-Frame = Any
-ColumnLabel = object  # the name of a column; those of pandas need not be text
+Frame = Any  # a table of any dataframe library
 Row = Any  # a mapping of labels to values, such as a row of a pandas table
-BEST_GUESS_ROWS_PER_CALL = 512
-MOST_SHOWN = 30  # columns of a model that is displayed
-
-
+ColumnLabel = object  # the name of a column; those of pandas need not be text
+FOR_ALL = {"effort", "orders", "codec", "callback", "random_state", "device"}  # settings of every kind of data
 MOST_ORDERS = 100_000  # that a file may ask for
 
 
-def training_of(about: Mapping[str, Any]) -> dict[str, Any]:
-    """What a file says of how its model was fitted: numbers, by name."""
-    return {str(name): checked_number(value, type(value)) for name, value in about.items()}
-
-
 @final
-class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """One model of a table, or of images; then any question about it.
+
+    What it is fitted to decides which questions it answers; a question or an option that is for another kind of data is
+    refused in one sentence. The trained model is `fitted_`.
 
     Parameters
     ----------
     effort: how long to train; 1 is a fraction of a minute on a small table, more is slower and better.
     size: the network for images: small, fine (for shades), medium, large, or one of the papers', such as sfarm-cifar10.
     orders: how many fixed orders are mixed when scoring.
-    kinds: overrules the kinds found, as {column: "category" | "number" | "log" | "linear" | "leave out"}: "log" learns a number
-        on the scale of its logarithm, "linear" never does, "number" finds out. `preview` shows what is found, and why.
-    na: values that stand for gaps, such as 999 or "unknown": one, several, or {column: one or several}. They are filled as gaps.
-    keep_rows: whether the model may keep the training rows. It counts those that match a question, and small tables lean on
-        them; a model that keeps rows shows them to whoever gets its file, so say False if they are private.
+    kinds: of a table: overrules the kinds found, as {column: "category" | "number" | "log" | "linear" | "leave out"}: "log"
+        learns a number on the scale of its logarithm, "linear" never does, "number" finds out. `preview` shows what is
+        found, and why.
+    na: of a table: values that stand for gaps, such as 999 or "unknown": one, several, or {column: one or several}. They
+        are filled as gaps.
+    keep_rows: of a table: whether the model may keep the training rows. It counts those that match a question, and small
+        tables lean on them; a model that keeps rows shows them to whoever gets its file, so say False if they are private.
+    objective: what to train for, such as `mac()`: train for what you will ask. Without it, any subset alike.
+    base: of images: values are learned digit by digit in this base, the most significant first (upscaling); 0 is off.
     codec: whether to train a codec beside the model, so that it can `compress`.
     callback: called at every check of the training with the state of the run.
     random_state: seed of everything random; a numpy RandomState draws one at every call, None takes another one every time.
     device: where to compute; "auto" takes an accelerator if there is one.
     """
+
+    fitted_: Any  # a `Fitted`: what it is depends on the kind of data
+    codec_: Codec | None
+    name_: str  # of a model that comes with the package
 
     def __init__(
         self,
@@ -93,6 +81,8 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         random_state: RandomState = 0,
         device: str = "auto",
         na: Any = None,
+        objective: Objective | None = None,
+        base: int = 0,
     ) -> None:
         self.effort = effort
         self.size = size
@@ -104,87 +94,101 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         self.random_state = random_state
         self.device = device
         self.na = na
+        self.objective = objective
+        self.base = base
 
-    def fit(self, X: Frame, y: Any = None, sample_weight: Any = None) -> "AnyOrder":
-        """Learn the table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any.
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> "AnyOrder":
+        """Learn a table as it is: gaps, categories, dates, integers; or an array of images, y their classes, if any.
 
         A table holds all there is to learn: a y beside it is ignored, with a warning. A `sample_weight` of 3 counts as three such
-        rows, 0 as none; fractions are relative, and rounded to whole copies at random (see `sample_weights.py`).
+        rows, 0 as none; fractions are relative, and rounded to whole copies at random.
         """
         check_positive("effort", self.effort)
         whole_number("orders", self.orders, 1)
         choose_device(self.device)
-        kinds, seed = by_name("kinds", self.kinds), seed_of(self.random_state)
-        if sample_weight is not None and (self.codec or looks_like_images(X)):
-            what = "a codec, which stores every row once" if self.codec else "images"
-            raise InputError(f"sample_weight is for tables, not for {what}. Leave it out.")
-        if looks_like_images(X):
-            images = fit_image_array(X, y, self.size, self.effort, seed, self.device, self.callback)
-            self.images_, self.history_ = images, images.history
-            self.model_: Trained = images.model
-            encoded = images.encoder.encode(X) if self.codec else None
-            self.codec_ = None if encoded is None else fit_codec(images, encoded, self.effort, seed)
-            self.name_ = ""
-            return self
-        if self.size != "small":
-            raise InputError(f"size={self.size!r} is for images; a table's network has one size.")
-        if y is not None:
-            warnings.warn("fit ignores y: put the target into the table, as a column, and name it in predict.", stacklevel=2)
-        codec = fit_codec_of_table(X, self.effort, seed) if self.codec else None
-        copies = None if sample_weight is None else copies_of(sample_weight, len(as_frame(X)), seed)
-        if copies is not None:
-            X, copies = rows_of(X, copies > 0), copies[copies > 0]
-        encoder = self._look_at(X, kinds)
-        x, present = encoder.encode(X)
-        fitted = fit_table(
-            encoder.schema, x, present, self.effort, self.keep_rows, seed, self.device, progress=self.callback, copies=copies
-        )
-        self.encoder_, self.schema_ = encoder, encoder.schema
-        self.n_features_in_ = len(encoder.names)
-        self.feature_names_in_ = np.array(encoder.names, dtype=object)
-        self.template_ = X[:0] if isinstance(X, np.ndarray) else given_back(as_frame(X).head(0), X)
-        self.model_, self.history_, self.images_ = fitted.model.cpu(), fitted.history, None
-        self.fit_info_ = {"rows": len(x), "effort": self.effort}
-        self.codec_, self.name_ = codec, ""
+        modality = modality_of(X)
+        settings = {name: getattr(self, name) for name in self._own_settings()}
+        if sample_weight is not None:
+            if self.codec:
+                raise InputError("sample_weight is not for a codec, which stores every row once. Leave one of them out.")
+            settings["sample_weight"] = sample_weight
+        check_settings(modality, {name: f"{name}=" for name in settings})
+        training = Training(float(self.effort), seed_of(self.random_state), self.device, self.callback)
+        codec = modality.fit_codec(X, training) if self.codec else None
+        self._take(modality.fit(X, y, training, **settings), codec)
         return self
 
     @OnClassToo
-    def preview(self, X: Frame) -> Preview:
+    def preview(self, X: Any) -> Any:
         """What `fit` would take every column of a table for, and why; nothing is trained.
 
         `AnyOrder.preview(table)`, or with settings `AnyOrder(kinds=..., na=...).preview(table)`.
         """
-        return Preview.of(X, by_name("kinds", self.kinds), self.na)
+        modality = modality_of(X)
+        settings = {name: getattr(self, name) for name in self._own_settings()}
+        return modality.preview(X, **{name: value for name, value in settings.items() if name in named(modality.preview)})
 
-    def fit_transform(self, X: Frame, y: Any = None) -> Frame:
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
         """`fit`, then `transform`. Pipelines hand y to every step; one that fills gaps has no use for it."""
         return self.fit(X).transform(X)
+
+    # What was learned
+
+    @property
+    def model_(self) -> Trained:
+        """The model itself, for the functions of the engine."""
+        return self._fitted.model
+
+    @property
+    def history_(self) -> list[Check]:
+        """Every check of the training."""
+        return self._fitted.history
+
+    @property
+    def schema_(self) -> Schema:
+        """The variables of the model."""
+        return self._fitted.model.schema
+
+    @property
+    def encoder_(self) -> Any:
+        """How the data were written, and how they become numbers."""
+        return self._fitted.encoder  # type: ignore[attr-defined]
 
     @property
     def keeps_rows_(self) -> int:
         """How many training rows the model holds, and its file will hold."""
-        check_is_fitted(self)
-        return rows_in(self.model_)
+        return self.model_.rows_held
 
     @property
     def parts_(self) -> list[str]:
         """What kinds of model it is made of."""
-        check_is_fitted(self)
-        return parts_of(self.model_)
+        return self.model_.parts
 
-    def score_samples(self, X: Frame, target: Any = None, given: Iterable[Any] = ()) -> NDArray[np.float64]:
+    # Questions
+
+    def score_samples(
+        self,
+        X: Any,
+        target: Any = None,
+        given: Iterable[Any] | None = None,
+        *,
+        label: Any = None,
+        mode: str | None = None,
+        order: Order | None = None,
+        steps: int | None = None,
+        schedule: Schedule | None = None,
+    ) -> NDArray[np.float64]:
         """log p(target | given) of each row in nats, as the mass of the recorded values; columns in neither are marginalised.
 
-        Of images: log p(target | rest), with `target` a mask of pixels; of whole images without.
+        Of images: log p(target | rest), with `target` a mask of pixels; of whole images without. `label` is the class that
+        they are told to be of: one for all, or one each. Scores are mixed over several orders fixed in advance, or taken
+        along one `order`. `steps` or a `schedule` score several variables in one network call, as if they did not know each
+        other: what `sample` with the same schedule draws from.
         """
-        if self.of_images_:
-            return self.image_model_.score_samples(X, target, whole_number("orders", self.orders, 1))
-        x, present = self._encode(X)
-        question = ask_table(self.encoder_, X, present, target, given)
-        shares = (self.encoder_.log_shares(X) * question.target.numpy()).sum(-1)
-        return mixture_log_prob(self.model_, x, question, self._orders()).double().numpy() + shares
+        options = {"given": given, "label": label, "mode": mode, "order": order, "steps": steps, "schedule": schedule}
+        return self._ask("score_samples", X, target=target, **options)
 
-    def score(self, X: Frame, y: Any = None) -> float:
+    def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
@@ -193,81 +197,73 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
 
         A number that has few values is filled with the one of them that is nearest to the mean.
         """
-        x, present = self._encode(X)
-        filled = self.encoder_.fill(X, self._best(x, present), ~present)
-        tell_of_gaps(self.encoder_, filled)
-        return filled
+        return self._ask("transform", X)
 
     def impute(self, X: Frame, draws: int = 20) -> list[Frame]:
         """`draws` tables with the gaps drawn together from p(gaps | rest of the row): honest uncertainty."""
-        draws = whole_number("draws", draws, 1)
-        x, present = self._encode(X)
-        filled = drawn_together(self.model_, x, present, draws, self._rng(), MixtureOfOrders(self._orders()))
-        tables = [self.encoder_.fill(X, one, ~present, self._numpy_rng(draw)) for draw, one in enumerate(filled)]
-        tell_of_gaps(self.encoder_, tables[0])
-        return tables
+        return self._ask("impute", X, draws)
 
     def intervals(self, X: Frame, level: float = 0.9) -> tuple[Frame, Frame]:
         """Two tables in which the gaps of number columns hold the ends of an interval that has `level` of the probability.
 
         The ends are exact quantiles of the distribution of each cell given the rest of its row. Gaps of categories stay gaps.
         """
-        check_share("level", level)
-        x, present = self._encode(X)
-        numbers = torch.tensor([isinstance(column, NumberColumn) for column in self.encoder_.columns])
-        ends = interval(self.model_, x, present, level, numbers)
-        low, high = (self.encoder_.fill(X, end, ~present & numbers) for end in ends)
-        return low, high
+        return self._ask("intervals", X, level)
 
     def sample(
         self,
         n: int = 1,
-        given: Mapping[Any, Any] | None = None,
+        given: Any = None,
         *,
         steps: int | None = None,
-        temperature: float = 1.0,
-        label: int | str | None = None,
-    ) -> Frame:
+        schedule: Schedule | None = None,
+        order: Order | None = None,
+        temperature: float | None = None,
+        label: Any = None,
+        mode: str | None = None,
+    ) -> Any:
         """New rows, given the values of some columns, or ranges (`Between`) or sets (`OneOf`) that they lie in.
 
-        With `steps`, several columns are drawn at once in each of so many steps: faster, but columns of one step do not know
-        each other. Of images: new ones, of the class `label`. A `temperature` below 1 keeps to what is likely.
+        With `steps`, several variables are drawn at once in each of so many steps: faster, but those of one step do not know
+        each other; a `schedule` says how many in which step. Of images: new ones, of the class `label`. A `temperature` below
+        1 keeps to what is likely.
         """
-        if self.of_images_:
-            return self.image_model_.sample(n, steps, temperature, label, seed_of(self.random_state))
-        self._check(label=label)
-        n, values, rng = whole_number("n", n, 0), by_name("given", given), self._rng()
-        schedule = OneByOne() if steps is None else Even(whole_number("steps", steps, 1))
-        x, known = rows_within(self.model_, read_evidence(self.encoder_, values), n, rng)
-        orders = MixtureOfOrders(self._orders())  # the same as those that are scored
-        drawn = sample(self.model_, x, Question(known, ~known), rng, order=orders, schedule=schedule, temperature=temperature)
-        exactly = as_given(self.encoder_, values)
-        return narrowed(self.encoder_, values).frame(drawn, self.template_, exactly, self._numpy_rng())
+        options = {"steps": steps, "schedule": schedule, "order": order, "temperature": temperature, "label": label, "mode": mode}
+        return self._ask("sample", n, given=given, **options)
+
+    def inpaint(
+        self,
+        images: Any,
+        mask: Any,
+        draws: int = 1,
+        *,
+        steps: int | None = None,
+        schedule: Schedule | None = None,
+        temperature: float | None = None,
+        label: Any = None,
+        mode: str | None = None,
+    ) -> NDArray[Any]:
+        """Completions of images, as (draw, image, height, width, ...): what the mask marks is drawn given all other pixels.
+
+        No known pixel is touched. The mask is non-zero where a pixel is missing: one for all images, or one each. `steps`
+        network calls fill an image: fewer are faster, None is one for every value and exact.
+        """
+        options = {"steps": steps, "schedule": schedule, "temperature": temperature, "label": label, "mode": mode}
+        return self._ask("inpaint", images, mask, draws, **options)
 
     def conditional(self, row: Row, target: ColumnLabel) -> Answer:
         """The distribution of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
 
         The answer also says how many training rows match (`rows`, `share`), and what every condition did (`explain`).
         """
-        self._check()
-        place = self.schema_.index(target)
-        given = known_of(self.encoder_, by_name("row", row), str(target))
-        found = distribution_given(self.model_, read_evidence(self.encoder_, given), place, self._rng())
-        return Answer(*found, self.encoder_.columns[place], given, lambda other: self.conditional(other, target))
+        return self._ask("conditional", row, target)
 
     def probability(self, event: Row, given: Row | None = None) -> float:
         """How likely it is that all of several columns have these values, or lie in these ranges or sets, given others.
 
         >>> model.probability({"income": ">50K", "sex": "Female"}, {"age": Between(60, None)})  # doctest: +SKIP
         """
-        self._check()
-        known, result = dict(by_name("given", given or {})), 1.0
-        for name, what in by_name("event", event).items():
-            if name in known:
-                raise InputError(f"{name!r} is both asked for and given. Name every column once.")
-            result *= self.conditional(known, name).prob(what)
-            known[name] = what
-        return result
+        return self._ask("probability", event, given=given)
 
     def predict(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[Any]:
         """The best guess of one column (the last, if none is named) given all others: a number's mean, the likeliest category.
@@ -275,56 +271,26 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         The mean is not rounded to the values of the column, as in `transform`; of dates and of numbers that have few values it
         is, to the nearest that occurs. `predict_mean` never rounds.
         """
-        place, x, known = self._all_but(X, target)
-        return self.encoder_.columns[place].best_guess(self._best(x, known)[:, place].double().numpy())
+        return self._ask("predict", X, target=target)
 
     def predict_mean(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[np.float64]:
         """The mean of one column (the last, if none is named) given all others; of categories, too, if they are numbers."""
-        place, x, known = self._all_but(X, target)
-        column = self.encoder_.columns[place]
-        if isinstance(column, NumberColumn) and not column.is_moment:
-            return column.number(best_guess(self.model_, x, known)[:, place].double().numpy())
-        if not isinstance(column, CategoryColumn) or not column.holds_numbers:
-            raise InputError(f"Column {column.name!r} {column.says()}: no numbers, so it has no mean. Use predict.")
-        return self.predict_proba(X, column.name) @ np.array(column.levels, dtype=np.float64)
+        return self._ask("predict_mean", X, target=target)
 
     def predict_proba(self, X: Frame, target: ColumnLabel | None = None) -> NDArray[np.float64]:
         """The probability of every level of a category (the last column, if none is named) given all others, as in `levels`."""
-        place, x, known = self._all_but(X, target)
-        self.levels(self.schema_.names[place])
-        with torch.no_grad():
-            distributions = [
-                self.model_(x[rows], known[rows]).distribution(place)
-                for rows in torch.arange(len(x)).split(BEST_GUESS_ROWS_PER_CALL)
-            ]
-        table = np.concatenate(
-            [
-                distribution.pmf().double().numpy()
-                for distribution in distributions
-                if isinstance(distribution, DiscreteDistribution)
-            ]
-        )
-        column = self.encoder_.columns[place]
-        assert isinstance(column, CategoryColumn)
-        return column.spread(table)
+        return self._ask("predict_proba", X, target=target)
 
     def levels(self, target: ColumnLabel) -> tuple[Any, ...]:
         """The values of a category, in the order of `predict_proba`."""
-        self._check()
-        column = self.encoder_.columns[self.schema_.index(target)]
-        if not isinstance(column, CategoryColumn):
-            raise InputError(f"Column {target!r} is a number and has no levels. Use predict, or conditional(row, {target!r}).")
-        return column.levels
+        return self._ask("levels", target)
 
-    def anomalies(self, X: Frame) -> Anomalies:
+    def anomalies(self, X: Any) -> Anomalies:
         """How odd every cell is given the rest of its row, and every row; `.to_frame()` lists odd cells, `.plot()` draws them.
 
         Training rows may be among the rows: what the model counts and remembers of a row does not speak for it.
         """
-        x, present = self._encode(X)
-        question, orders = Question.joint(present), self._orders()
-        rows = lambda own: -mixture_log_prob(self.model_, x, question, orders, context=context_or_none(own))  # noqa: E731
-        return find_anomalies(self.model_, self.encoder_, X, x, present, rows)
+        return self._ask("anomalies", X)
 
     def report(self, X: Frame) -> Report:
         """How good the model is on rows that were held out of fit, column by column; `.save("report.html")` writes it to a file.
@@ -332,70 +298,94 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         Every column is asked given all others, and compared with asking it alone and with ridge or logistic regression on the
         training rows. Calibration, coverage of intervals, gaps and time stand beside.
         """
-        x, present = self._encode(X)
-        return report_of(self.model_, self.encoder_, x, present)
-
-    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
-        head = str(super().__repr__(N_CHAR_MAX))
-        if not hasattr(self, "model_"):
-            return head
-        if self.images_ is not None:
-            return f"{head}\n{self.images_!r}"
-        body = [[name, kind, sparkline(heights), values] for name, kind, heights, values in self._described()]
-        return "\n".join([head, self._learned(), *text_grid(["column", "kind", "shape", "values"], body)])
-
-    def _repr_html_inner(self) -> str:
-        """scikit-learn's diagram, and below it what was learned."""
-        diagram = str(super()._repr_html_inner())
-        if not hasattr(self, "model_"):
-            return diagram
-        if self.images_ is not None:
-            return diagram + tag("p", repr(self.images_))
-        rows: list[list[object]] = [[name, kind, columns(heights), values] for name, kind, heights, values in self._described()]
-        return diagram + tag("div", tag("p", self._learned()), table(["column", "kind", "", "values"], rows))
-
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
-        bundle = dict(super()._repr_mimebundle_(**kwargs))
-        return {**bundle, "text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
-
-    def _learned(self) -> str:
-        """What it was learned from, in a line."""
-        about, left_out = self.fit_info_, self.encoder_.left_out
-        rows = f"learned from {about['rows']:,} rows: " if about.get("rows") else ""
-        without = f", left out: {shorten(', '.join(left_out), 60)}" if left_out else ""
-        return f"{rows}{len(self.encoder_.columns)} columns{without}"
-
-    def _described(self) -> list[tuple[str, str, list[float], str]]:
-        """Of the first columns name, kind, the shape of the values with nothing known, and which they are."""
-        with torch.no_grad():
-            nothing = torch.zeros(1, len(self.schema_))
-            distributions = self.model_(nothing, nothing.bool())
-            made = [
-                Answer(distributions.distribution(i), torch.ones(1), None, c)
-                for i, c in enumerate(self.encoder_.columns[:MOST_SHOWN])
-            ]
-        described = [(one.column.name, *one.outline()) for one in made]
-        rest = len(self.encoder_.columns) - len(made)
-        return described + ([(f"and {rest} more", "", [], "")] if rest else [])
+        return self._ask("report", X)
 
     def consistency(self, X: Frame) -> Consistency:
         """How much the log-probability of every row varies with the order its columns are visited in.
 
         Any-order models are trained, not forced, to agree between orders; `spread` says how far apart they are.
         """
-        x, present = self._encode(X)
-        terms = path_terms(self.model_, x, Question.joint(present), self._orders())
-        return Consistency(terms.sum(-1).double().numpy() + self.encoder_.log_shares(X).sum(-1))
+        return self._ask("consistency", X)
 
-    def save(self, path: str | Path) -> None:
-        """The whole model in one file; the same data and seed give the same bytes, so times are not in it."""
+    def next_best(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        ahead: int = 1,
+        draws: int = 32,
+    ) -> Frame:
+        """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
+
+        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
+        measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
+        gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
+        columns may tell much together and nothing alone. X is a table with gaps, or one record as a mapping.
+        """
+        options = {"costs": costs, "groups": groups, "budget": budget, "worth": worth, "ahead": ahead, "draws": draws}
+        return self._ask("next_best", X, target, **options)
+
+    def acquire(
+        self,
+        X: Frame | Mapping[str, Any],
+        target: str | Sequence[str],
+        oracle: Frame | Asked,
+        costs: Mapping[str, Any] | None = None,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        *,
+        budget: float = math.inf,
+        worth: float = math.inf,
+        certain: float = -math.inf,
+        steps: int | None = None,
+        ahead: int = 1,
+        draws: int = 8,
+    ) -> Acquired:
+        """Measure, look, choose again, every row on its own path until it stops: see `next_best` for the arguments.
+
+        `oracle` knows the values: a table of the true rows, in which a gap cannot be measured, or a function of the number of
+        a row and the names of columns that returns {name: value}. A row stops when its target has at most `certain` nats of
+        entropy, after `steps` measurements, or when nothing affordable is worth its cost.
+        """
+        limits = {"budget": budget, "worth": worth, "certain": certain, "steps": steps, "ahead": ahead, "draws": draws}
+        return self._ask("acquire", X, target, oracle, costs=costs, groups=groups, **limits)
+
+    # Archives and files
+
+    def compress(self, X: Any, verify: bool = True) -> bytes:
+        """An archive of a table, or of an array of images; `decompress` gives back every value, all labels and types.
+
+        What the codec does not know (another size, other values) is stored all the same, only not as small.
+        """
+        codec = self.known_codec_
+        modality = next((one for one in MODALITIES if one.codec is type(codec)), None) or modality_of(X)
+        return compress_with(codec, self.name_, modality.source(X, verify), verify)
+
+    def decompress(self, archive: bytes) -> Any:
+        """What `compress` made an archive of. An archive that was damaged is refused."""
+        return unpacked(archive, lambda about: self.known_codec_)
+
+    @property
+    def known_codec_(self) -> Codec:
+        """The codec trained beside the model."""
+        if self._fitted is None or self.codec_ is None:
+            raise UnavailableError("This model was fitted without a codec: AnyOrder(codec=True).fit(...).")
+        return self.codec_
+
+    def save(self, path: str | Path, half: bool = False) -> None:
+        """The whole model in one file; the same data and seed give the same bytes, so times are not in it.
+
+        `half` keeps 16 bits of every number: a file of half the size that answers nearly the same.
+        """
         up_to("orders", self.orders, MOST_ORDERS)
-        if self.of_images_:
-            self.image_model_.save(path, attached=self.attached_(), orders=self.orders)
-            return
-        history = [list(check._replace(seconds=0.0)) for check in self.history_]
-        table, attached = self.encoder_.to_json(), self.attached_()
-        save_model(self.model_, path, attached=attached, table=table, orders=self.orders, history=history, fit=self.fit_info_)
+        fitted = self._fitted
+        history = [list(check._replace(seconds=0.0)) for check in fitted.history]
+        attached = {} if self.codec_ is None else {CODEC: to_bytes(self.codec_)}
+        save_model(fitted.model, path, half, attached, orders=self.orders, history=history, **fitted.about())
 
     @classmethod
     def load(cls, path: str | Path) -> "AnyOrder":
@@ -404,27 +394,33 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         New rows of a table come as pandas or what is there.
         """
         model, about = load_model_and_more(model_file(path))
+        modality = next((one for one in MODALITIES if one.name in about), None)
+        if modality is None:
+            raise FormatError(
+                f"{Path(path).name} holds a model, but of no kind of data that is known: "
+                f"{listed(one.plural for one in MODALITIES)}."
+            )
         try:
             face = cls(orders=up_to("orders", about.get("orders", 4), MOST_ORDERS))
-            history, face.fit_info_ = history_of(about.get("history", [])), training_of(about.get("fit", {}))
-        except (TypeError, ValueError, IndexError, OverflowError, AttributeError) as error:
+            fitted = modality.rebuild(model, about, history_of(about.get("history", [])))
+        except FormatError:
+            raise
+        except BAD_CONTENT as error:
             raise FormatError(f"{Path(path).name} is damaged: what it says of its training cannot be read ({error}).") from error
-        face.codec_, face.name_ = attached_codec(about, path), "" if model_file(path) == Path(path) else str(path)
-        if "images" in about:
-            face.images_ = ImageModel.rebuilt(model, about["images"], history, about.get("classes", ()))
-            face.model_, face.history_ = face.images_.model, history
-            return face
-        if "table" not in about:
-            raise FormatError(f"{Path(path).name} holds a model, but not one of a table or of images.")
-        face.images_, face.history_ = None, history
-        face.encoder_ = TableEncoder.from_json(about["table"])
-        face.schema_, face.model_ = model.schema, model
-        face.n_features_in_, face.feature_names_in_ = len(face.encoder_.names), np.array(face.encoder_.names, dtype=object)
-        face.template_ = as_frame(np.zeros((0, 0))).to_native()
+        face._take(fitted, attached_codec(about, path), "" if model_file(path) == Path(path) else str(path))
         return face
 
+    @classmethod
+    def of(cls, fitted: Fitted, codec: Codec | None = None) -> "AnyOrder":
+        """An estimator around a model that was trained by other means."""
+        face = cls()
+        face._take(fitted, codec)
+        return face
+
+    # scikit-learn's conventions
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[Any]:
-        self._check()
+        check_is_fitted(self)
         return self.feature_names_in_
 
     def __sklearn_tags__(self) -> Any:
@@ -432,66 +428,49 @@ class AnyOrder(ImageVerbs, CompressionVerbs, MeasuringVerbs, TransformerMixin, B
         tags.input_tags.allow_nan = tags.input_tags.categorical = tags.input_tags.string = True
         return tags
 
-    def _check(self, **for_images: Any) -> None:
-        """Of a table, and fitted; what is for images alone was not asked for."""
-        if self.of_images_:
-            raise UnavailableError(
-                "This is a model of images, the question is one about tables. Use inpaint, sample or score_samples."
-            )
-        for name, value in for_images.items():
-            if value is not None:
-                raise InputError(f"{name!r} is an option for images; this is a model of a table.")
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        head = str(super().__repr__(N_CHAR_MAX))
+        return "\n".join([head, *self.fitted_.outline()]) if "fitted_" in vars(self) else head
 
-    def _encode(self, X: Frame) -> tuple[Tensor, Tensor]:
-        self._check()
-        return self.encoder_.encode(X)
+    def _repr_html_inner(self) -> str:
+        """scikit-learn's diagram, and below it what was learned."""
+        diagram = str(super()._repr_html_inner())
+        return diagram + self.fitted_.outline_html() if "fitted_" in vars(self) else diagram
 
-    def _records(self, X: Frame | Mapping[str, Any]) -> tuple[Tensor, Tensor]:
-        """The rows of a table, or one record of known values."""
-        self._check()
-        return only_values(self.encoder_, X) if isinstance(X, Mapping) else self._encode(X)
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = dict(super()._repr_mimebundle_(**kwargs))
+        return {**bundle, "text/html": self._repr_html_inner()} if "text/html" in bundle else bundle
 
-    def _look_at(self, X: Frame, kinds: Mapping[str, str]) -> TableEncoder:
-        """The encoder of a table; what it does not model is said."""
-        found, sentinels = look_at(X, kinds, self.na), Sentinels.of(self.na)
-        encoder = TableEncoder.of(found, len(as_frame(X)), sentinels)
-        for note in filter(None, (one.note() for one in found)):
-            warnings.warn(note, stacklevel=3)
-        return encoder
+    # One place for all questions
 
-    def _best(self, x: Tensor, known: Tensor) -> Tensor:
-        """Best guesses; where all rare levels of a category together are the likeliest code, the likeliest level."""
-        guess = best_guess(self.model_, x, known)
-        for place, column in enumerate(self.encoder_.columns):
-            own = len(column.common) if isinstance(column, CategoryColumn) and column.rare else None
-            rows = (~known[:, place] & (guess[:, place] == own)).nonzero().squeeze(-1) if own else x.new_empty(0)
-            for some in rows.long().split(BEST_GUESS_ROWS_PER_CALL) if len(rows) else ():
-                with torch.no_grad():
-                    distribution = self.model_(x[some], known[some]).distribution(place)
-                assert isinstance(distribution, DiscreteDistribution)
-                assert isinstance(column, CategoryColumn)
-                levels = column.spread(distribution.pmf().double().numpy())
-                guess[some, place] = torch.tensor(levels.argmax(-1).clip(max=own)).to(guess.dtype)
-        return guess
+    @property
+    def _fitted(self) -> Fitted:
+        if "fitted_" not in vars(self):
+            raise NotFittedError("This AnyOrder is not fitted yet: call fit with a table or with images first.")
+        return self.fitted_
 
-    def _rng(self) -> Generator:
-        return seeded(seed_of(self.random_state))
+    def _take(self, fitted: Fitted, codec: Codec | None, name: str = "") -> None:
+        self.fitted_, self.codec_, self.name_ = fitted, codec, name
+        names = fitted.feature_names()
+        if names is not None:
+            self.n_features_in_, self.feature_names_in_ = len(names), np.array(names, dtype=object)
 
-    def _numpy_rng(self, number: int = 0) -> np.random.Generator:
-        """For values that the model does not tell apart."""
-        return np.random.default_rng((abs(seed_of(self.random_state)), number))
+    def _own_settings(self) -> list[str]:
+        """Those settings that are not for every kind of data, and were made."""
+        usual = {name: one.default for name, one in signature(type(self).__init__).parameters.items()}
+        return [name for name in usual if name not in FOR_ALL | {"self"} and not unchanged(getattr(self, name), usual[name])]
 
-    def _orders(self) -> list[CanonicalOrder]:
-        return fixed_orders(len(self.schema_), whole_number("orders", self.orders, 1))
-
-    def _all_but(self, X: Frame, target: ColumnLabel | None) -> tuple[int, Tensor, Tensor]:
-        x, present = self._encode(X)
-        place = len(self.schema_) - 1 if target is None else self.schema_.index(target)
-        known = present.clone()
-        known[:, place] = False
-        return place, x, known
+    def _ask(self, verb: str, *arguments: Any, **options: Any) -> Any:
+        """The answer of the fitted model; its seed and its number of orders are those of this estimator."""
+        method = ask(self._fitted, verb, options)
+        made = {name: value for name, value in options.items() if value is not None}
+        for name, setting in ESTIMATORS_OWN.items():
+            if name in named(method):
+                value = getattr(self, setting)
+                made[name] = seed_of(value) if name == "seed" else whole_number(name, value, 1)
+        return method(*arguments, **made)
 
 
-def context_or_none(own: Tensor) -> Tensor | None:
-    """Which training row every row is, as the context of a model; None if none is."""
-    return own[:, None] if (own >= 0).any() else None
+def unchanged(value: Any, usual: Any) -> bool:
+    """Whether a setting is as it was: other types are other values, and arrays are never compared."""
+    return value is usual or (type(value) is type(usual) and isinstance(value, str | bool | int | float) and value == usual)

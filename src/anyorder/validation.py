@@ -1,5 +1,6 @@
 """What the verbs are told, checked before any work: whole numbers, shares, mappings, seeds."""
 
+import difflib
 import math
 from numbers import Integral, Real
 from typing import Any
@@ -65,3 +66,14 @@ def by_name(name: str, values: Any) -> dict[str, Any]:
     if not hasattr(values, "items"):  # a row of pandas has them, too
         raise InputError(f"Got {name}={values!r}; expected a dict from names of columns, such as {{'age': ...}}.")
     return {str(name): value for name, value in values.items()}
+
+
+def near(text: str, known: list[str]) -> str:
+    """A question for names that look alike, whatever their case."""
+    folded = {name.casefold(): name for name in known}
+    close = difflib.get_close_matches(text.casefold(), folded, n=3, cutoff=0.6)
+    return f"Did you mean {' or '.join(repr(folded[name]) for name in close)}? " if close else ""
+
+
+def some(names: list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -5,10 +5,10 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from anyorder.cli.cells import ends, find_column, kind_of_column, one_value, plain, reason_then, typed
+from anyorder.cli.cells import ends, find_column, one_value, reason_then, typed
 from anyorder.cli.question import Compared, Within
 from anyorder.errors import InputError
-from anyorder.modalities.tables.columns import CategoryColumn, NumberColumn
+from anyorder.modalities.tables.columns import CategoryColumn, NumberColumn, kind_of_column, plain
 from anyorder.modalities.tables.encoder import TableEncoder
 from anyorder.modalities.tables.ranges import Between, OneOf
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from anyorder.cli.table_files import Dialect, read_table, table_in, write_table
 from anyorder.errors import FormatError, InputError
 from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.table_files import Dialect, read_table, table_in, write_table
 
 PLAIN = "name,size,zip\nZoë,1.5,01008\nAna,2.25,10001\nBob,,01008\n"
 REMEDY = "If that is wrong, say --encoding, --sep or --decimal."

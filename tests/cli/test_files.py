@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from anyorder.cli.table_files import check_output, read_table, write_table
 from anyorder.errors import FormatError, InputError
+from anyorder.modalities.tables.table_files import check_output, read_table, write_table
 
 TABLE = pd.DataFrame(
     {

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
 
-from anyorder.cli import table_files
 from anyorder.cli.models import keep
 from anyorder.errors import FormatError, InputError, WriteError
 from anyorder.estimator import AnyOrder
 from anyorder.modalities.displays import visible
 from anyorder.modalities.images.pixels import read_image, read_labelled, write_image
+from anyorder.modalities.tables import table_files
 
 
 def test_impossible_places_are_found_out_before_training(people, tmp_path, run, monkeypatch):
@@ -167,7 +167,7 @@ def test_folders_of_classes_are_labels(tmp_path, run):
     assert labels == ["cat"] * 6 + ["dog"] * 6
     assert [image.mean() > 100 for image in images] == [label == "dog" for label in labels]
     assert run("fit", tmp_path / "pets", "-o", tmp_path / "p.ao", "--effort", "0.003").exit_code == 0
-    assert AnyOrder.load(tmp_path / "p.ao").image_model_.classes == ("cat", "dog")
+    assert AnyOrder.load(tmp_path / "p.ao").fitted_.classes == ("cat", "dog")
     drawn = ("sample", tmp_path / "p.ao", "-n", "1", "--steps", "2", "--grid", tmp_path / "g.png", "--label")
     assert run(*drawn, "dog").exit_code == 0
     assert "label=cow; this model knows the labels cat, dog." in run(*drawn, "cow").stderr

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from anyorder.cli.filling import read_texts, style_of
-from anyorder.cli.table_files import WrittenNumbers, in_bytes, read_table
+from anyorder.modalities.tables.table_files import WrittenNumbers, in_bytes, read_table
 
 CITIES = ["Oslo", " Rome ", "Washington, D.C.", 'the "Loop"', "two\nlines", "tab\there"]
 GAPS = ["", "NA", "NaN", "null", "N/A", "None"]

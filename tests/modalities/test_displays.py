@@ -73,7 +73,7 @@ def test_a_model_reads_as_text(model, images):
     assert [line.split()[0] for line in lines[3:]] == ["kind", "cost", "day", "n"]
     assert "90 % in 2024-01" in lines[5]
     assert repr(AnyOrder(effort=0.5)) == "AnyOrder(effort=0.5)"
-    assert "ImageModel of " in repr(images)
+    assert "FittedImages of " in repr(images)
     assert len(repr(images)) < 400
 
 

@@ -13,10 +13,10 @@ from anyorder.distributions import Gaussian
 from anyorder.errors import FormatError, InputError, WriteError
 from anyorder.inference import log_prob
 from anyorder.models.any_order import build_model
+from anyorder.models.trained import described
 from anyorder.schema import Category, Ordinal, Real, Schema
 from anyorder.subsets import Question
 from anyorder.training import load_model, save_model
-from anyorder.training.description import describe
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(9), d=Category(2), ünï=Real())
 
@@ -94,17 +94,17 @@ def rewrite(path, change=None, tensors=None):
     [
         (lambda a: a.update(format=99), "has format 99; this version reads up to 1. Upgrade anyorder"),
         (lambda a: a.update(kind="run"), "holds a run, expected a model"),
-        (lambda a: a.pop("schema"), "describes no model this version can build"),
-        (lambda a: a.update(schema=[]), "schema cannot be read"),
-        (lambda a: a["schema"][0].update(kind="colour"), "schema cannot be read"),
-        (lambda a: a["schema"].pop(), "describes no model|contradicts itself|Got 5 heads"),
-        (lambda a: a["heads"][0].update(kind="spline"), "Unknown head 'spline'"),
-        (lambda a: a["heads"][0].update(components=3), "contradicts itself"),
-        (lambda a: a["network"].update(kind="transformer"), "describes no model this version can build"),
-        (lambda a: a["network"].update(width=17), "contradicts itself: .* expected shape"),
-        (lambda a: a["network"].update(width=60000), "contradicts itself"),
-        (lambda a: a["network"].update(depth=10**9), "describes no model"),
-        (lambda a: a["network"].update(width="wide"), "describes no model"),
+        (lambda a: a["model"].pop("schema"), "describes no network this version can build"),
+        (lambda a: a["model"].update(schema=[]), "schema cannot be read"),
+        (lambda a: a["model"]["schema"][0].update(kind="colour"), "schema cannot be read"),
+        (lambda a: a["model"]["schema"].pop(), "describes no network|contradicts itself|Got 5 heads"),
+        (lambda a: a["model"]["heads"][0].update(kind="spline"), "Unknown head 'spline'"),
+        (lambda a: a["model"]["heads"][0].update(components=3), "contradicts itself"),
+        (lambda a: a["model"]["network"].update(kind="transformer"), "describes no network this version can build"),
+        (lambda a: a["model"]["network"].update(width=17), "contradicts itself: .* expected shape"),
+        (lambda a: a["model"]["network"].update(width=60000), "contradicts itself"),
+        (lambda a: a["model"]["network"].update(depth=10**9), "describes no network"),
+        (lambda a: a["model"]["network"].update(width="wide"), "describes no network"),
         (lambda a: a.update(format="new"), "not one of anyorder's"),
     ],
 )
@@ -192,7 +192,7 @@ def test_a_missing_folder_is_explained(model, tmp_path):
 
 
 def test_the_description_is_plain_json(model):
-    assert json.loads(json.dumps(describe(model))) == describe(model)
+    assert json.loads(json.dumps(described(model))) == described(model)
 
 
 def test_files_are_readable_by_others_as_the_umask_says_and_keep_their_mode(model, tmp_path):
@@ -219,12 +219,12 @@ def test_what_could_not_be_read_back_is_not_written(model, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda a: a.update(heads=["x"]),
-        lambda a: a["heads"][0].update(min_scale=-5),
-        lambda a: a["heads"][0].update(components=10**18),
-        lambda a: a["network"].update(context=[-5]),
-        lambda a: a["network"].update(context=[1] * 10**5),
-        lambda a: a["schema"][1].update(levels=float("inf")),
+        lambda a: a["model"].update(heads=["x"]),
+        lambda a: a["model"]["heads"][0].update(min_scale=-5),
+        lambda a: a["model"]["heads"][0].update(components=10**18),
+        lambda a: a["model"]["network"].update(context=[-5]),
+        lambda a: a["model"]["network"].update(context=[1] * 10**5),
+        lambda a: a["model"]["schema"][1].update(levels=float("inf")),
         lambda a: a.update(format=float("inf")),
     ],
 )

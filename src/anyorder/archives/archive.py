@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, final
 
 from ..coding import Archive, ArchiveWriter, Writable
@@ -269,3 +270,9 @@ class OpenArchive(ClosedArchive):
         if self.lost_model and isinstance(content, Content) and content.method == MODELLED:
             return Lost(number, some, self.lost_model)
         return content
+
+
+def check_whole(lost: list[Lost], output: Path) -> None:
+    """What is damaged must not take the place of something that may be whole."""
+    if lost and output.exists():
+        raise InputError(f"The archive is damaged, and {str(output)!r} is there already: name another file for what is left.")

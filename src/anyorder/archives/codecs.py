@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load
-from torch import Tensor
+from torch import Tensor, nn
 
 from ..coding import Binary, Coder, Integers, Scored, Shades, frequencies, shades
 from ..coding.frequencies import GRID, PLACE_BITS, frozen_array
@@ -24,9 +24,9 @@ from ..distributions import Bernoulli, Categorical, ColourMixture, Head, Logisti
 from ..errors import FormatError, InputError
 from ..io.atomic import write_bytes
 from ..models.any_order import AnyOrderModel
+from ..models.trained import BAD_CONTENT
 from ..networks import exactly
 from ..schema import levels_of
-from ..training.description import BAD_CONTENT
 
 
 class Codec(ABC):
@@ -46,9 +46,18 @@ class Codec(ABC):
     def most_rows(self) -> int:
         """How many items may share a block."""
 
-    @abstractmethod
+    @property
+    def network(self) -> nn.Module | None:
+        """The network that is asked many times in every block, if there is one worth watching."""
+        return None
+
     def calls(self, rows: int) -> int:
-        """How often the network is asked for a block of so many items; 0 if that is not worth showing."""
+        """How often it is asked for a block of so many items."""
+        return 0
+
+    def labels(self) -> list[str]:
+        """Of what the notes of a block tell the bits, such as the columns of a table; nothing if they do not."""
+        return []
 
     @abstractmethod
     def content(self) -> bytes:

@@ -11,12 +11,12 @@ from ..estimator import AnyOrder
 from ..inference import Measurement, StopReason
 from ..modalities.tables.acquisition import REASONS_TO_STOP, Menu, check_affordable, menu_of, price_of, targets_of
 from ..modalities.tables.answers import Answer
-from ..modalities.tables.columns import Column, NumberColumn
+from ..modalities.tables.columns import Column, NumberColumn, plain
 from ..modalities.tables.report import LEGEND
-from .cells import evidence, find_column, one_value, plain, typed
+from ..modalities.tables.table_files import Frame, read_table
+from .cells import evidence, find_column, one_value, typed
 from .printing import Printer, show_category, show_number
 from .question import Asked, Is, QuestionPart, parse_evidence, write_part, write_question
-from .table_files import Frame, read_table
 
 Document = dict[str, Any]
 ANSWER_BINS, INTERVAL_LEVEL = 16, 0.9

@@ -1,7 +1,6 @@
 """Values between people and columns: typed text to a column's own values, and values to text."""
 
 import datetime as dt
-import difflib
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -9,9 +8,8 @@ from typing import Any
 from ..errors import InputError
 from ..modalities.tables.columns import CategoryColumn, Column, NumberColumn, read_moment
 from ..modalities.tables.encoder import TableEncoder
+from ..validation import near, some
 from .question import Among, Compared, Is, QuestionPart, Wanted, Within, quoted_name
-
-DAY_IN_MS = 24 * 3600 * 1000  # in milliseconds, the unit of instants
 
 
 def find_column(encoder: TableEncoder, name: str) -> Column:
@@ -160,40 +158,6 @@ def typed_number(column: NumberColumn, text: str) -> Any:
     raise InputError(
         f"{column.name}={text}: expected {expected.get(column.unit, 'a number')}, since that is what the column holds."
     )
-
-
-def near(text: str, known: list[str]) -> str:
-    """A question for names that look alike, whatever their case."""
-    folded = {name.casefold(): name for name in known}
-    close = difflib.get_close_matches(text.casefold(), folded, n=3, cutoff=0.6)
-    return f"Did you mean {' or '.join(repr(folded[name]) for name in close)}? " if close else ""
-
-
-def some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def plain(column: Column | None, value: Any) -> Any:
-    """The value as JSON can hold it, dates in ISO form."""
-    if isinstance(value, dt.datetime):
-        return value.date().isoformat() if only_days(column) else value.isoformat(sep=" ")
-    if isinstance(value, dt.date):
-        return value.isoformat()
-    return value.item() if hasattr(value, "item") else value
-
-
-def only_days(column: Column | None) -> bool:
-    """Whether the column holds instants that are all at midnight, as dates from a csv file are."""
-    return isinstance(column, NumberColumn) and column.spacing % DAY_IN_MS == 0 and column.centre % DAY_IN_MS == 0
-
-
-def kind_of_column(column: Column) -> str:
-    """The kind of a column in one or two words."""
-    if not isinstance(column, NumberColumn):
-        return "category"
-    if column.unit == "instant":
-        return "date" if only_days(column) else "instant"
-    return {"day": "date", "whole": "whole number"}.get(column.unit, "number")
 
 
 def fit_to(frame: Any, encoder: TableEncoder) -> Any:

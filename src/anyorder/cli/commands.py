@@ -8,20 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
-from .printing import Verbs, say
-from .question import Is, parse_evidence, parse_names, parse_question
-from .table_files import (
+from ..io.atomic import check_place
+from ..modalities.tables.table_files import (
     Dialect,
     Frame,
     check_model_output,
     check_output,
-    check_place,
     in_bytes,
     read_bytes,
     read_table,
     table_in,
     write_table,
 )
+from .printing import Verbs, say
+from .question import Is, parse_evidence, parse_names, parse_question
 
 ModelFile = Annotated[
     Path, typer.Argument(metavar="MODEL", help="From `anyorder fit`, or a shipped one: mnist.", show_default=False)
@@ -78,28 +78,27 @@ def print_version(asked: bool) -> bool:
     return asked
 
 
-def load(model: Path, seed: int = 0, images: bool = False) -> Any:
+def load(model: Path, verb: str, seed: int = 0, **options: Any) -> Any:
+    """The model in a file, if it answers this question with these options."""
     from ..estimator import AnyOrder
+    from ..modalities.base import ask
 
     model_ = AnyOrder.load(model).set_params(random_state=seed)
-    if model_.of_images_ != images:
-        remedy = "Use inpaint, info, or sample --grid FILE." if model_.of_images_ else "Fit one to a folder of images."
-        kinds = ("images", "tables") if model_.of_images_ else ("tables", "images")
-        raise InputError(f"{model.name} is a model of {kinds[0]}; this question is about {kinds[1]}. {remedy}")
+    ask(model_.fitted_, verb, options)
     return model_
 
 
-def load_both(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
+def load_both(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame]:
     """The model, and the table with the types the model knows."""
-    model_, frame, _ = load_all(model, table, seed, dialect)
+    model_, frame, _ = load_all(model, verb, table, seed, dialect)
     return model_, frame
 
 
-def load_all(model: Path, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
+def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
     """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
     from .cells import fit_to, text_columns
 
-    model_ = load(model, seed)
+    model_ = load(model, verb, seed)
     content = read_bytes(table)
     return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
 
@@ -120,7 +119,9 @@ def fit(
         Path | None, typer.Option("-o", "--output", help="The model file; people.ao for people.csv.", show_default=False)
     ] = None,
     effort: Annotated[float, typer.Option(help="How long to train; 2 takes twice as long as 1.")] = 1.0,
-    size: Annotated[str, typer.Option(help="The network for images: small, fine, medium, large or a paper's.")] = "small",
+    size: Annotated[
+        str | None, typer.Option(help="The network for images: small, fine, medium, large or a paper's.", show_default="small")
+    ] = None,
     seed: Seed = 0,
     kind: Kinds = None,
     na: Na = None,
@@ -143,40 +144,35 @@ def fit(
     ISO dates are read as dates. `anyorder kinds` shows, before any training, what every column is taken for.
     """
     path = output or model_path(table)
-    kinds, dialect = kinds_of(kind or []), Dialect(sep, decimal, encoding)
     if codec and weight:
         raise InputError("--weight and --codec do not go together: a codec stores every row once. Leave one of them out.")
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
-    if table.is_dir():
-        if kinds or without_rows or weight or na or dialect != Dialect():
-            raise InputError(
-                f"{table.name} is a folder of images; --kind, --na, --sep, --decimal, --encoding, --weight and --without-rows "
-                "are for tables."
-            )
-        from . import pictures, printing
-
-        settings = {"effort": effort, "size": size, "random_state": seed, "codec": codec}
-        printing.tell(pictures.fit_folder(table, path, **settings), printing.show_images, json)
-        return
-    if size != "small":
-        raise InputError(f"--size {size} is for images; a table's network has one size. Use --effort.")
-    frame = read_table(table, dialect=dialect)
+    own = {
+        "kinds": ("--kind", kinds_of(kind or []) or None),
+        "na": ("--na", sentinels_of(na or [])),
+        "keep_rows": ("--without-rows", False if without_rows else None),
+        "size": ("--size", size),
+    }
+    how = {"sep": ("--sep", sep), "decimal": ("--decimal", decimal), "encoding": ("--encoding", encoding)}
+    how["weight"] = ("--weight", weight)
+    settings, written = (
+        {name: (flag, value) for name, (flag, value) in options.items() if value is not None} for options in (own, how)
+    )
+    from ..modalities.base import check_settings
+    from ..modalities.registry import modality_reading
     from ..training import progress_bar
     from . import models, printing
 
-    coded = models.cells_of_file(table) if codec else None
+    modality = modality_reading(table)
+    check_settings(modality, {name: flag for name, (flag, _) in settings.items()})
+    check_settings(modality, {name: flag for name, (flag, _) in written.items()}, "read")
+    chosen = {"effort": effort, "random_state": seed, **{name: value for name, (_, value) in settings.items()}}
     with progress_bar() as progress:
-        settings = {
-            "effort": effort,
-            "random_state": seed,
-            "kinds": kinds,
-            "keep_rows": not without_rows,
-            "na": sentinels_of(na or []),
-        }
-        document = models.fit(frame, path, progress, coded, weight, **settings)
-    printing.tell(document, printing.show_fit, json)
+        how_written = {name: value for name, (_, value) in written.items()}
+        document = models.fit(modality, table, path, how_written, progress, codec, **chosen)
+    printing.tell(document, printing.show_model, json)
 
 
 @app.command(epilog="Example: anyorder kinds people.csv --kind zip=category")
@@ -216,7 +212,7 @@ def ask(
     asked = parse_question(question)
     from . import asking, printing
 
-    document = asking.ask(load(model), asked)
+    document = asking.ask(load(model, "conditional"), asked)
     printing.tell(document, printing.show_answers, json)
 
 
@@ -249,7 +245,7 @@ def impute(
     from . import filling
 
     dialect = Dialect(sep, decimal, encoding)
-    model_, frame, content = load_all(model, table, seed, dialect)
+    model_, frame, content = load_all(model, "impute", table, seed, dialect)
     filled, about = filling.impute(model_, frame, draws)
     if intervals:
         filled = filling.with_intervals(model_, frame, filled, level)
@@ -284,7 +280,7 @@ def score(
     check_files(output, model, table)
     from . import filling, printing
 
-    model_, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "score_samples", table, dialect=Dialect(sep, decimal, encoding))
     scores, document = filling.score(model_, frame, targets, known)
     if output:
         write_table(scores, output)
@@ -315,7 +311,7 @@ def anomalies(
     """
     from . import asking, printing
 
-    model_, frame = load_both(model, table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "anomalies", table, dialect=Dialect(sep, decimal, encoding))
     document = asking.anomalies(model_, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
 
@@ -339,7 +335,7 @@ def report(
         check_place(output, model, table)
     from . import asking, printing
 
-    model_, frame = load_both(model, table)
+    model_, frame = load_both(model, "report", table)
     printing.tell(asking.report(model_, frame, output), printing.show_report, json)
 
 
@@ -375,7 +371,7 @@ def ask_next(
     from . import asking, printing
 
     prices = asking.read_prices(costs) if costs else asking.Prices()
-    visit = asking.start(load(model, seed), target, known or [], prices, asking.Rules(budget, worth, certain, ahead))
+    visit = asking.start(load(model, "next_best", seed), target, known or [], prices, asking.Rules(budget, worth, certain, ahead))
     if json:
         printing.print_json(visit.document())
     else:
@@ -387,8 +383,7 @@ def info(model: ModelFile, json: AsJson = False) -> None:
     """What a model file holds: columns, kinds, training rows."""
     from . import models, printing
 
-    document = models.info(model)
-    printing.tell(document, printing.show_info if "columns" in document else printing.show_images, json)
+    printing.tell(models.info(model), printing.show_model, json)
 
 
 def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None, json: bool, sep: str = ",") -> None:
@@ -440,8 +435,8 @@ def sentinels_of(texts: list[str]) -> dict[str | None, list[str]] | None:
     return found or None
 
 
-Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per image.", show_default="one per value")]
-Temperature = Annotated[float, typer.Option(help="Of images: below 1 they are more usual, above 1 stranger.")]
+Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
+Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
 
 
 @app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
@@ -463,27 +458,32 @@ def sample(
     json: AsJson = False,
 ) -> None:
     """Draw new rows, given the values of some columns; or new images."""
-    if grid is not None:
-        from ..modalities.images.pixels import check_lossless
-        from . import pictures, printing
-
-        check_lossless(grid)
-        check_place(grid, model)
-        if film is not None:
-            pictures.check_film(film, steps, temperature)
-            check_place(film, model, grid)
-        document = pictures.sample(load(model, seed, images=True), n, pictures.DrawnImages(steps, label, temperature), grid, film)
-        printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
-        return
-    if steps is not None or label is not None or film is not None or temperature != 1.0:
-        raise InputError("--steps, --label, --film and --temperature are for images, drawn into a file: --grid new.png.")
     parts = parse_evidence(given or [])
-    check_files(output, model)
-    from . import filling
+    check_files(output if grid is None else None, model)
+    model_ = load(model, "sample", seed, given=given, label=label)
+    drawn_as_pictures = "film" in model_.fitted_.verbs()
+    if not drawn_as_pictures:
+        if grid is not None or film is not None:
+            raise InputError(f"--grid and --film are for pictures; {model.name} is a model of {model_.fitted_.what}. Use -o.")
+        from . import filling
 
-    model_ = load(model, seed)
-    drawn, about = filling.sample(model_, n, parts)
-    deliver(model_, drawn, about, output, json)
+        drawn, about = filling.sample(model_, n, parts, steps=steps, temperature=temperature)
+        deliver(model_, drawn, about, output, json)
+        return
+    if grid is None or output is not None:
+        raise InputError(
+            f"{model.name} is a model of {model_.fitted_.what}: say into which picture to draw them, --grid new.png."
+        )
+    from ..modalities.images.pixels import check_lossless
+    from . import pictures, printing
+
+    check_lossless(grid)
+    check_place(grid, model)
+    if film is not None:
+        pictures.check_film(film, steps, temperature)
+        check_place(film, model, grid)
+    document = pictures.sample(model_, n, pictures.DrawnImages(steps, label, temperature), grid, film)
+    printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
 
 
 @app.command(epilog="Example: anyorder inpaint digits.ao photo.png --half right -n 4 -o filled.png")
@@ -512,7 +512,7 @@ def inpaint(
     check_place(output, photo, model, *([mask] if mask else []))
 
     drawn = pictures.DrawnImages(steps, None, temperature)
-    document = pictures.inpaint(load(model, seed, images=True), photo, pictures.Missing(mask, box, half), n, drawn, output)
+    document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, drawn, output)
     printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
 
 

@@ -14,11 +14,11 @@ import numpy as np
 
 from ..errors import InputError
 from ..estimator import AnyOrder
-from ..modalities.tables.columns import NumberColumn
+from ..modalities.tables.columns import NumberColumn, plain
 from ..modalities.tables.dataframes import as_frame
-from .cells import evidence, find_column, plain
+from ..modalities.tables.table_files import Dialect, Frame, WrittenNumbers, is_delimited, pandas
+from .cells import evidence, find_column
 from .question import QuestionPart, write_part
-from .table_files import Dialect, Frame, WrittenNumbers, is_delimited, pandas
 
 Style = Callable[[str], str]
 TIMES = {16: "minutes", 19: "seconds", 23: "milliseconds", 26: "microseconds"}  # how long a date with such a time is
@@ -156,9 +156,9 @@ def with_intervals(model: AnyOrder, frame: Frame, filled: Frame, level: float) -
     return filled
 
 
-def sample(model: AnyOrder, n: int, parts: tuple[QuestionPart, ...]) -> tuple[Frame, Document]:
+def sample(model: AnyOrder, n: int, parts: tuple[QuestionPart, ...], **how: Any) -> tuple[Frame, Document]:
     """New rows given what is known."""
-    drawn = model.sample(n, given=evidence(model.encoder_, parts))
+    drawn = model.sample(n, given=evidence(model.encoder_, parts), **how)
     return drawn, {"rows": len(drawn), "given": [write_part(part) for part in parts]}
 
 

@@ -1,6 +1,5 @@
 """What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
 
-import time
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..archives import Done
 from ..errors import InputError
-from ..estimator import AnyOrder
 from ..modalities.images.image_model import IMAGES_PER_CALL
-from ..modalities.images.pixels import image_grid, read_image, read_labelled, write_film, write_image
+from ..modalities.images.pixels import image_grid, read_image, write_film, write_image
 from ..modalities.images.regions import HALVES, half
-from ..training import progress_bar
 from ..validation import seed_of
-from .models import describe_images, keep
 from .printing import calls_shown
 
 Document = dict[str, Any]
@@ -67,17 +64,6 @@ def half_of(name: str, shape: tuple[int, ...]) -> Marks:
     return half((shape[0], shape[1], 1), name).view(shape[:2]).numpy()
 
 
-def fit_folder(folder: Path, path: Path, **settings: Any) -> Document:
-    """Train on all images of a folder, save, and say what was found."""
-    images, labels = read_labelled(folder)
-    start = time.monotonic()
-    with progress_bar() as progress:
-        model = AnyOrder(callback=progress, **settings).fit(images, labels)
-    seconds = time.monotonic() - start
-    path = keep(model, path)
-    return {"images": len(images), **describe_images(model, path), "seconds": seconds}
-
-
 class DrawnImages(NamedTuple):
     """How images are to be drawn."""
 
@@ -86,13 +72,13 @@ class DrawnImages(NamedTuple):
     temperature: float
 
 
-def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: DrawnImages, output: Path) -> Document:
+def inpaint(model: Any, photo: Path, missing: Missing, draws: int, how: DrawnImages, output: Path) -> Document:
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
     white = white_of(image, model)
     marks = missing.marks(image.shape)
     with drawing(model, draws, int(marks.sum()), how.steps):
-        filled = model.inpaint(image[None] // white, marks, draws, how.steps, how.temperature)[:, 0] * white
+        filled = model.inpaint(image[None] // white, marks, draws, steps=how.steps, temperature=how.temperature)[:, 0] * white
     shown = brightened(np.stack([image, image, *filled]) // white, model)
     shown[1][marks] = 128  # what was kept
     write_image(output, image_grid(shown, columns=draws + 2), enlarged(image.shape))
@@ -102,20 +88,20 @@ def inpaint(model: AnyOrder, photo: Path, missing: Missing, draws: int, how: Dra
     return {"missing_pixels": int(marks.sum()), "overview": str(output), "files": [str(path) for path in files]}
 
 
-def white_of(image: NDArray[Any], model: AnyOrder) -> int:
+def white_of(image: NDArray[Any], model: Any) -> int:
     """What a level of the model is worth in the file: files of black and white hold 0 and 255 where a model may know 0 and 1."""
-    encoder = model.image_model_.encoder
+    encoder = model.fitted_.encoder
     return 255 if (encoder.levels, encoder.unit) == (2, 1) and set(np.unique(image)) <= {0, 255} else 1
 
 
-def sample(model: AnyOrder, n: int, how: DrawnImages, output: Path, film: Path | None) -> Document:
+def sample(model: Any, n: int, how: DrawnImages, output: Path, film: Path | None) -> Document:
     """New images in one grid, and how they came about."""
-    encoder, columns = model.image_model_.encoder, int(np.ceil(np.sqrt(n)))
+    encoder, columns = model.fitted_.encoder, int(np.ceil(np.sqrt(n)))
     with drawing(model, n, encoder.height * encoder.width, how.steps):
         if film is None:
             drawn = model.sample(n, steps=how.steps, temperature=how.temperature, label=how.label)
         else:
-            states = list(model.image_model_.film(how.steps or len(encoder), n, how.label, seed_of(model.random_state)))
+            states = list(model.fitted_.film(how.steps or len(encoder), n, how.label, seed=seed_of(model.random_state)))
             drawn = states[-1][0]
             frames = [image_grid(unfinished(brightened(images, model), known, model), columns) for images, known in states]
             write_film(film, frames, enlarged(drawn.shape[1:]))
@@ -130,16 +116,16 @@ def check_film(film: Path, steps: int | None, temperature: float) -> None:
         raise InputError("--film shows every step, at the temperature 1: say how many with --steps 20.")
 
 
-def unfinished(images: NDArray[np.uint8], known: Tensor, model: AnyOrder) -> NDArray[np.uint8]:
+def unfinished(images: NDArray[np.uint8], known: Tensor, model: Any) -> NDArray[np.uint8]:
     """Images with grey where a pixel is not there yet."""
-    encoder = model.image_model_.encoder
+    encoder = model.fitted_.encoder
     there = known.view(-1, *encoder.shape).all(-1).numpy()
     return np.where(there.reshape(*there.shape, *[1] * (images.ndim - 3)), images, 128).astype(np.uint8)
 
 
-def drawing(model: AnyOrder, images: int, pixels: int, steps: int | None) -> AbstractContextManager[None]:
+def drawing(model: Any, images: int, pixels: int, steps: int | None) -> AbstractContextManager[Done]:
     """A bar that goes on with every call of the network."""
-    network, encoder = model.image_model_.model.network, model.image_model_.encoder
+    network, encoder = model.fitted_.model.network, model.fitted_.encoder
     values = pixels * len(encoder) // (encoder.height * encoder.width)
     return calls_shown("drawing", network, -(-images // IMAGES_PER_CALL) * (values if steps is None else min(steps, values)))
 
@@ -148,7 +134,7 @@ def enlarged(shape: tuple[int, ...]) -> int:
     return ENLARGE if max(shape) < 128 else 1
 
 
-def brightened(images: NDArray[Any], model: AnyOrder) -> NDArray[np.uint8]:
+def brightened(images: NDArray[Any], model: Any) -> NDArray[np.uint8]:
     """Few levels, such as 0 and 1, are shown from black to white."""
-    top = (model.image_model_.encoder.levels - 1) * model.image_model_.encoder.unit
+    top = (model.fitted_.encoder.levels - 1) * model.fitted_.encoder.unit
     return np.round(images.astype(np.float64) * 255 / top).astype(np.uint8)

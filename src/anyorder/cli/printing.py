@@ -161,51 +161,38 @@ def edge_text(value: Any) -> str:
     return value[: len("2024-01-31 17:30")] if isinstance(value, str) else number_text(value)
 
 
-def show_fit(document: Document) -> None:
-    out = Printer()
-    show_columns(out, document)
-    out.line()
-    nats = document["held_out_nats"]
-    out.pairs(
-        ("rows", str(document["rows"])),
-        ("columns", f"{len(document['columns'])} in the model, {len(document['left_out'])} left out"),
-        ("held out", "no rows were held out" if nats is None else f"{nats:.3f} nats a row"),
-        ("time", seconds_text(document["seconds"])),
-        *about_file(document),
-    )
-
-
 def show_kinds(document: Document) -> None:
     out = Printer()
     for line in document["text"].splitlines():
         out.line(line)
 
 
-def show_info(document: Document) -> None:
+FACTS: dict[str, tuple[str, Callable[[Any], str]]] = {  # how what a document says of a model is shown, in this order
+    "what": ("a model of", str),
+    "rows": ("learned from", lambda rows: f"{rows} rows"),
+    "images": ("learned from", lambda images: f"{images} images"),
+    "texts": ("learned from", lambda texts: f"{texts} texts"),
+    "effort": ("effort", lambda effort: f"{effort:g}"),
+    "held_out_nats": ("held out", lambda nats: f"{nats:.3f} nats a row by the network alone"),
+    "held_out_bits_per_dimension": ("held out", lambda bits: f"{bits:.3f} bits per dimension"),
+    "models": ("made of", ", ".join),
+    "parameters": ("weights", lambda count: f"{count:,}"),
+    "seconds": ("time", lambda seconds: seconds_text(seconds)),
+    "keeps_rows": (
+        "training rows",
+        lambda kept: f"{kept} are in the file: share it only as you would the table" if kept else "none are in the file",
+    ),
+}
+
+
+def show_model(document: Document) -> None:
+    """What a model is, whatever it is of: its columns, if it has some, and the facts that are known."""
     out = Printer()
-    show_columns(out, document)
-    out.line()
-    nats = document["held_out_nats"]
-    learned = [("learned from", f"{document['rows']} rows, effort {document['effort']:g}")] if document["rows"] else []
-    held_out = [("held out", f"{nats:.3f} nats a row by the network alone")] if nats is not None else []
-    models = ("models", f"{', '.join(document['models'])}; {document['parameters']:,} weights")
-    out.pairs(*learned, *held_out, models, *about_file(document))
-
-
-def show_images(document: Document) -> None:
-    bits = document["held_out_bits_per_dimension"]
-    pairs = [("images", document["what"])]
-    pairs += [("learned from", f"{document['images']} images")] if "images" in document else []
-    pairs += [("held out", f"{bits:.3f} bits per dimension")] if bits is not None else []
-    pairs += [("time", seconds_text(document["seconds"]))] if "seconds" in document else []
-    file = f"{document['file']}, {bytes_text(document['bytes'])}"
-    Printer().pairs(*pairs, ("model", f"U-Net, {document['parameters']:,} weights"), ("file", file))
-
-
-def about_file(document: Document) -> list[tuple[str, str]]:
-    kept = document["keeps_rows"]
-    rows = f"{kept} are in the file: share it only as you would the table" if kept else "none are in the file"
-    return [("training rows", rows), ("file", f"{document['file']}, {bytes_text(document['bytes'])}")]
+    if "columns" in document:
+        show_columns(out, document)
+        out.line()
+    known = [(label, text(document[fact])) for fact, (label, text) in FACTS.items() if document.get(fact) is not None]
+    out.pairs(*known, ("file", f"{document['file']}, {bytes_text(document['bytes'])}"))
 
 
 def show_columns(out: Printer, document: Document) -> None:
@@ -333,13 +320,13 @@ def lines_of(doing: str, console: Console) -> Callable[[int, int], None]:
 
 
 @contextmanager
-def calls_shown(doing: str, model: Any, calls: int) -> Iterator[None]:
-    """It goes on with every call of the model."""
+def calls_shown(doing: str, model: Any, calls: int) -> Iterator[Callable[[int, int], None]]:
+    """It goes on with every call of the network; told of items, it does nothing."""
     made = count(1)
     with progress_of_steps(doing, calls) as done:
         hook = model.register_forward_hook(lambda *_: done(next(made), calls))
         try:
-            yield
+            yield lambda done, of: None
         finally:
             hook.remove()
 

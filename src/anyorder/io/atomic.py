@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from ..errors import WriteError
+from ..errors import InputError, WriteError
 
 HOST = f"{zlib.crc32(socket.gethostname().encode()):08x}"
 PART = re.compile(rf"\.anyorder-{HOST}-(\d+)-\w+(\.own)?\.part")  # whose: the number of a process on this machine
@@ -90,3 +90,17 @@ def current_umask() -> int:
     umask = os.umask(0)
     os.umask(umask)
     return umask
+
+
+def check_place(path: Path, *inputs: Path) -> None:
+    """The folder is there, and neither an input nor anything that is no file would be overwritten."""
+    if path.is_dir():
+        raise InputError(f"Cannot write {str(path)!r}: it is a folder. Name a file.")
+    if path.exists() and not path.is_file():
+        raise InputError(f"Cannot write {str(path)!r}: it is no ordinary file. Name one.")
+    if not path.parent.is_dir():
+        raise InputError(f"Cannot write {path.name}: its folder {str(path.parent)!r} does not exist. Make it first.")
+    for given in inputs:
+        if path.exists() and given.exists() and path.samefile(given):
+            raise InputError(f"{str(path)!r} is an input as well, and would be overwritten. Name another file.")
+    check_writable(path)

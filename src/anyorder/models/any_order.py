@@ -1,17 +1,18 @@
 """Schema, network and heads put together: any subset of the variables in, the distribution of each of the others out."""
 
-from collections.abc import Sequence
-from typing import Protocol, final, runtime_checkable
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol, final, runtime_checkable
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ..distributions import IMPOSSIBLE, Bernoulli, Categorical, CategoricalDistribution, Head, default_head
+from ..distributions import IMPOSSIBLE, Bernoulli, Categorical, CategoricalDistribution, Head, default_head, head_from_json
 from ..errors import InputError
-from ..networks import Network, ResMLP
+from ..networks import NETWORKS, Network, ResMLP
 from ..schema import Mask, Schema, Values, alike, levels_of
 from .conditionals import Conditionals, NetworkDistributions
+from .trained import Description, Trained, check_same, shapes
 
 Context = Int[Tensor, "batch _"]
 
@@ -27,11 +28,13 @@ class Model(Protocol):
 
 
 @final
-class AnyOrderModel(nn.Module):
+class AnyOrderModel(Trained):
     r"""Shown any subset of the variables, the distribution of each of the others.
 
     .. math:: p_\theta(x_i \mid x_G) \quad \text{for every } i \notin G \text{ and every } G
     """
+
+    kind, words, all_at_once = "network", "network", True
 
     def __init__(self, schema: Schema, heads: Sequence[Head], network: Network) -> None:
         super().__init__()
@@ -50,6 +53,29 @@ class AnyOrderModel(nn.Module):
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         params = self.network(seen, given, context)  # (batch, all heads' numbers)
         return Conditionals([group(params) for group in self.groups])
+
+    def kernels(self) -> list[nn.Parameter]:
+        return self.network.kernels()
+
+    def describe(self) -> Description:
+        network = {"kind": self.network.kind, **self.network.sizes}
+        return {"schema": self.schema.to_json(), "heads": [head.to_json() for head in self.heads], "network": network}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "AnyOrderModel":
+        schema = Schema.from_json(about["schema"])
+        heads = [head_from_json(item) for item in about["heads"]]
+        check_heads(schema, heads)
+        sizes = dict(about["network"])
+        with torch.device("meta"):
+            network = NETWORKS[sizes.pop("kind")](schema, sum(head.width for head in heads), **sizes)
+        wanted = {f"network.{one}": shape for one, shape in shapes(network.state_dict()).items()}
+        check_same(name, wanted, shapes(tensors))
+        with torch.random.fork_rng(devices=[]):
+            network = type(network)(schema, sum(head.width for head in heads), **sizes)
+        model = cls(schema, heads, network)
+        model.load_state_dict(tensors)
+        return model
 
 
 @final

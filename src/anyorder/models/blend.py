@@ -1,23 +1,21 @@
 """Several models behind one forward, each with the weight it earned on rows it had not seen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ..distributions import Distribution, LatticeDistribution, mixed
-from ..errors import InputError
+from ..errors import FormatError, InputError
 from ..schema import Mask, Values
-from .any_order import AnyOrderModel
 from .conditionals import CellIndex, Conditionals, Distributions, Temperatures, sharpened
-from .memory import Memory, MemoryDistributions
 from .row_index import MOST_BINS, Recurring
-from .trees import Boosted
+from .trained import WHY_REFUSED, Description, Trained, check_same, described, rebuilt, shapes, tensors_of
 
-Member = AnyOrderModel | Memory | Boosted  # what may be blended
+MOST_MEMBERS = 64  # that a file may ask for
 FEW_CONDITIONS = 3  # at most so many known variables are a few
 FARTHEST_DISTANCE = 50.0  # a remembered row beyond this distance is as good as none
 
@@ -32,7 +30,7 @@ class GateInputs(NamedTuple):
 
 
 @final
-class Blend(nn.Module):
+class Blend(Trained):
     r"""The models' distributions mixed, with weights that depend on the variable, on how much is known and on how near
     the memory comes.
 
@@ -51,11 +49,12 @@ class Blend(nn.Module):
     `context` says of training rows which they are: their places in the memory and among all training rows (-1: in none).
     """
 
+    kind, words = "blend", "blend"
     temperature: Tensor
     least: Tensor
     share: Tensor
 
-    def __init__(self, models: Sequence[Member]) -> None:
+    def __init__(self, models: Sequence[Trained]) -> None:
         super().__init__()
         if not models or any(model.schema != models[0].schema for model in models):
             raise InputError("A blend needs at least one model, and all of them with the same schema.")
@@ -90,7 +89,7 @@ class Blend(nn.Module):
                 f"The context of a blend has {context.shape[1]} column(s); expected 2, places in its memory and among all rows."
             )
         place = None if context is None else context[:, :1]
-        every = [model(x, given, place if isinstance(model, Memory) else None).parts for model in self.members()]
+        every = [model(x, given, place if model.knows_rows else None).parts for model in self.members()]
         known, own = given.sum(-1), None if context is None else context[:, 1]
         return Conditionals([BlendDistributions(parts[0].index, self, parts, known, own) for parts in zip(*every, strict=True)])
 
@@ -106,10 +105,38 @@ class Blend(nn.Module):
 
     @property
     def has_memory(self) -> bool:
-        return any(isinstance(member, Memory) for member in self.members())
+        return any(member.knows_rows for member in self.members())
 
-    def members(self) -> list[Member]:
-        return [model for model in self.models if isinstance(model, Member)]
+    def members(self) -> list[Trained]:
+        return [model for model in self.models if isinstance(model, Trained)]
+
+    @property
+    def parts(self) -> list[str]:
+        return [part for member in self.members() for part in member.parts]
+
+    @property
+    def rows_held(self) -> int:
+        return max(member.rows_held for member in self.members())
+
+    def describe(self) -> Description:
+        return {"members": [described(member) for member in self.members()]}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Blend":
+        members = about.get("members")
+        if not isinstance(members, list) or not 1 <= len(members) <= MOST_MEMBERS:
+            raise FormatError(f"{name} describes a blend of {members!r:.60}; expected a list of models. {WHY_REFUSED}")
+        shares = [tensors_of(f"models.{k}", tensors) for k in range(len(members))]
+        models = [rebuilt(name, member, share) for member, share in zip(members, shares, strict=True)]
+        own = {one: tensor for one, tensor in tensors.items() if not one.startswith("models.")}
+        width = len(models[0].schema)
+        wanted = {"weight": (len(models), width, 5), "temperature": (width,), "least": (len(models), width)}
+        check_same(name, wanted | {"share": (width, MOST_BINS)}, shapes(own))
+        if len(tensors) != len(own) + sum(map(len, shares)):
+            raise FormatError(f"{name} contradicts itself: it holds tensors of no model of its blend. Save the model again.")
+        blend = cls(models)
+        blend.load_state_dict(tensors)
+        return blend
 
     def circumstances(self, variable: Int[Tensor, "*cells"], known: Int[Tensor, "*cells"], nearest: Tensor) -> GateInputs:
         """Of cells of which so many variables are known."""
@@ -153,7 +180,7 @@ class BlendDistributions(Distributions):
         return self.parts[0].levels
 
     def at(self, cells: CellIndex) -> Distribution:
-        if any(isinstance(part, MemoryDistributions) for part in self.parts):
+        if any(part.copies_values for part in self.parts):
             distributions, at = self.each_at(cells)
             return mixed(distributions, self.log_weight(at))
         distributions, at = self._smooth_at(cells)
@@ -170,11 +197,9 @@ class BlendDistributions(Distributions):
         variable = self.index[places].expand(len(known), -1)
         masses, nearest = list[Tensor](), torch.zeros(known.shape)
         for part in self._asked(variable, known):
-            if isinstance(part, MemoryDistributions):
-                mass, nearest = part.masses_with_distance(places, edges, temperature)
-            else:
-                mass = part.masses(places, edges, temperature)
+            mass, distance = part.masses_with_distance(places, edges, temperature)
             masses.append(mass)
+            nearest = nearest if distance is None else distance
         at = self.blend.circumstances(variable, known, nearest)
         return (torch.stack(masses, dim=-1) * self.log_weight(at).exp().unsqueeze(2)).sum(-1)
 
@@ -182,10 +207,9 @@ class BlendDistributions(Distributions):
         """The distributions by each model that is asked, and what their weights depend on."""
         distributions, at = self._smooth_at(cells)
         parts = self._asked(at.variable, 1 / at.few - 1)
-        copies = [isinstance(part, MemoryDistributions) for part in parts]  # a memory copies values by itself
         return [
-            distribution if copy else self._with_recurring(distribution, cells)
-            for distribution, copy in zip(distributions, copies, strict=True)
+            distribution if part.copies_values else self._with_recurring(distribution, cells)
+            for distribution, part in zip(distributions, parts, strict=True)
         ], at
 
     def _smooth_at(self, cells: CellIndex) -> tuple[list[Distribution], GateInputs]:
@@ -194,10 +218,8 @@ class BlendDistributions(Distributions):
         known = self.known[row]
         distributions, nearest = list[Distribution](), torch.zeros(known.shape)
         for part in self._asked(variable, known):
-            if isinstance(part, MemoryDistributions):
-                distribution, nearest = part.with_distance(cells)
-            else:
-                distribution = part.at(cells)
+            distribution, distance = part.with_distance(cells)
+            nearest = nearest if distance is None else distance
             distributions.append(sharpened(distribution, self.blend.temperatures(variable, known)))
         return distributions, self.blend.circumstances(variable, known, nearest)
 

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, ClassVar, final
 
 import torch
 from jaxtyping import Float, Int
@@ -21,6 +21,7 @@ class Distributions(ABC):
     """The distributions of some of the variables, all of the same kind, in every row."""
 
     index: Int[Tensor, " part"]
+    copies_values: ClassVar[bool] = False  # whether values that were seen have a share of their own already
 
     @abstractmethod
     def at(self, cells: CellIndex) -> Distribution:
@@ -52,6 +53,16 @@ class Distributions(ABC):
             return distribution.pmf()
         rows = len(distribution.spacing) if isinstance(distribution, LatticeDistribution) else len(distribution.mean())
         return between(distribution.cdfs(edges.expand(rows, -1, -1)))
+
+    def with_distance(self, cells: CellIndex) -> tuple[Distribution, Float[Tensor, "*cells"] | None]:
+        """And how far the nearest row is that the model remembers, if it remembers any: a blend looks at that."""
+        return self.at(cells), None
+
+    def masses_with_distance(
+        self, places: Int[Tensor, " place"], edges: Float[Tensor, "place edge"], temperature: Temperatures | None
+    ) -> tuple[Float[Tensor, "batch place bin"], Float[Tensor, "batch place"] | None]:
+        """The same of `masses`."""
+        return self.masses(places, edges, temperature), None
 
 
 def sharpened(distribution: Distribution, temperature: Tensor) -> Distribution:

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol, final, runtime_checkable
+from typing import Any, NamedTuple, Protocol, final, runtime_checkable
 
 import numpy as np
 import torch
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..distributions import CategoricalDistribution, DiscreteDistribution, Distribution, LatticeDistribution
 from ..distributions.combined import ReweightedNumber
@@ -18,6 +18,7 @@ from ..schema import Mask, Real, Values, spacing_of
 from .blend import FEW_CONDITIONS, Blend
 from .conditionals import CellIndex, Conditionals, Distributions
 from .row_index import FEWEST_RECURRING, HELD, NOBODY, UNKNOWN, Binning, BitRows, Codes, MaskTable, Recurring, RowIndex
+from .trained import Description, Trained, check_same, described, rebuilt, shapes, tensors_of
 
 MANY = 200  # matching rows, below which those around a single number are looked at, too
 WITNESSES = 32  # matching rows whose expectations stand for those of all
@@ -55,7 +56,7 @@ def degrees(expected: Float[Tensor, "cell bin"]) -> Float[Tensor, "cell 1"]:
 
 
 @final
-class Counted(nn.Module):
+class Counted(Trained):
     r"""What a model says, corrected by what was counted among the training rows that match the evidence.
 
     .. math:: p(b \mid x_G) \propto q(b \mid x_G) \, \frac{n_b + s \, \bar q_b}{(n + s) \, \bar q_b}
@@ -71,6 +72,7 @@ class Counted(nn.Module):
     `context` is the number of a row among the training rows, which is then left out (-1: it is not among them).
     """
 
+    kind, words = "counted", "counts"
     rows: Tensor
     held: Tensor
     worth: Tensor
@@ -105,6 +107,35 @@ class Counted(nn.Module):
         base = self.model(x, given, self.places_of(own))
         recount = self.recount(x, given, own)
         return Conditionals([CountedDistributions(part.index, part, recount) for part in base.parts])
+
+    def members(self) -> list[Trained]:
+        return self.model.members()
+
+    @property
+    def parts(self) -> list[str]:
+        return [*self.model.parts, self.words]
+
+    @property
+    def rows_held(self) -> int:
+        return max(len(self.rows), self.model.rows_held)
+
+    def describe(self) -> Description:
+        return {"rows": len(self.rows), "model": described(self.model)}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Counted":
+        blend = rebuilt(name, about["model"], tensors_of("model", tensors))
+        if not isinstance(blend, Blend):
+            raise TypeError(f"counts around a {blend.kind}")
+        own = {one: tensor for one, tensor in tensors.items() if not one.startswith("model.")}
+        rows, width = int(about["rows"]), len(blend.schema)
+        check_same(name, {"rows": (rows, width), "held": (rows, width), "worth": (width,), "place": (rows,)}, shapes(own))
+        memory = max(member.rows_held for member in blend.members())
+        if not ((own["worth"] > 0).all() and ((own["place"] >= -1) & (own["place"] < max(1, memory))).all()):
+            raise ValueError("a weight that is not positive, or a place that is not in the memory")
+        counted = cls(blend, own["rows"], own["held"].bool(), own["place"].long())
+        counted.worth.copy_(own["worth"])
+        return counted
 
     def recount(self, x: Values, given: Mask, own: Int[Tensor, " batch"] | None = None) -> "Recount":
         """What was counted of what these rows know."""

@@ -1,9 +1,9 @@
 """A model without a network: the training rows under a learned metric on what is known."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -15,6 +15,7 @@ from ..distributions.bounded import FAR_IN_SCALES, bent, just_outside, share_ins
 from ..errors import InputError
 from ..schema import Mask, Real, Recorded, Schema, Values, alike, bounds_of, curve_of, levels_of, spacing_of
 from .conditionals import CellIndex, Conditionals, Distributions, Temperatures, between
+from .trained import Description, Trained, check_same, shapes
 
 DISTANCES_AT_ONCE = 2**23  # of features of (query, remembered row) pairs: 32 MB
 UNSEEN = 1e-3  # share of all codes alike: no code is ever impossible
@@ -22,7 +23,7 @@ BLURS = (0.3, 0.03)  # first guesses of the kernels' widths
 
 
 @final
-class Memory(nn.Module):
+class Memory(Trained):
     r"""The distribution of x_i is a mixture over remembered rows k, the nearer in what is known the heavier.
 
     .. math:: w_k \propto \exp\Big( -s_i(|G|) \sum_{j \in G}
@@ -33,6 +34,7 @@ class Memory(nn.Module):
     `context` is the number of the row itself among the remembered ones, which is then left out (-1: it is not among them).
     """
 
+    kind, words, knows_rows = "memory", "memory", True
     rows: Tensor
     held: Tensor
     copies: Tensor
@@ -72,6 +74,25 @@ class Memory(nn.Module):
         seen = torch.where(given, x, 0.0).to(self.dtype)  # hidden values cannot leak
         recall = Neighbours(self, seen, given, None if context is None else context[:, 0])
         return Conditionals([MemoryDistributions(group.to(x.device), recall) for group in self.groups])
+
+    @property
+    def rows_held(self) -> int:
+        return len(self.rows)
+
+    def describe(self) -> Description:
+        return {"schema": self.schema.to_json(), "rows": len(self.rows)}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Memory":
+        schema, rows, held = Schema.from_json(about["schema"]), tensors["rows"], tensors["held"]
+        size = (int(about["rows"]), len(schema))
+        check_same(name, {"rows": size, "held": size}, shapes({"rows": rows, "held": held}))
+        memory = cls(schema, rows, held.bool())
+        check_same(name, shapes(memory.state_dict()), shapes(tensors))
+        memory.load_state_dict(tensors)
+        if not (memory.copies > 0).all():
+            raise ValueError("a row that counts less than nothing")
+        return memory
 
     def weigh(
         self,
@@ -203,6 +224,7 @@ class MemoryDistributions(Distributions):
     """The distributions that a memory gives, made when they are asked for."""
 
     recall: Neighbours
+    copies_values = True
 
     @property
     def levels(self) -> Sequence[int]:

@@ -1,14 +1,14 @@
 """Counts without rows: how often every bin of every variable goes with every bin of every other, and nothing else."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cached_property
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import torch
 from jaxtyping import Float, Int
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..errors import InputError
 from ..schema import Mask, Recorded, Values
@@ -16,18 +16,20 @@ from .blend import Blend
 from .conditionals import Conditionals
 from .counts import LEAST_MASS, BinMasses, Counted, CountedDistributions, posterior
 from .row_index import FEWEST_RECURRING, Binning
+from .trained import Description, Shapes, Trained, check_same, described, rebuilt, shapes, tensors_of
 
 MOST_PAIRS = 2**22  # of bins: 16 MB, twice
 
 
 @final
-class PairCounted(nn.Module):
+class PairCounted(Trained):
     """A model corrected by counting, as `Counted`, where nothing or the value of a single variable is known.
 
     For tables whose rows must not be kept: counts of pairs of bins tell little of a row, and those of fewer than ten rows are
     left out. With two or more known variables the model's own word stands.
     """
 
+    kind, words = "pairs", "counts of pairs"
     seen: Tensor
     expected: Tensor
     worth: Tensor
@@ -85,6 +87,34 @@ class PairCounted(nn.Module):
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         base, recount = self.model(x, given, context), PairRecount(self, x, given)
         return Conditionals([CountedDistributions(part.index, part, recount) for part in base.parts])
+
+    def members(self) -> list[Trained]:
+        return self.model.members()
+
+    @property
+    def parts(self) -> list[str]:
+        return [*self.model.parts, self.words]
+
+    @property
+    def rows_held(self) -> int:
+        return self.model.rows_held
+
+    def describe(self) -> Description:
+        return {"bins": sum(self.index.bins), "cuts": self.cuts.shape[1], "model": described(self.model)}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "PairCounted":
+        blend = rebuilt(name, about["model"], tensors_of("model", tensors))
+        if not isinstance(blend, Blend):
+            raise TypeError(f"counts around a {blend.kind}")
+        own = {one: tensor for one, tensor in tensors.items() if not one.startswith("model.")}
+        bins, cuts, width = int(about["bins"]), int(about["cuts"]), len(blend.schema)
+        wanted: Shapes = {"seen": (bins + 1, bins), "expected": (bins + 1, bins), "worth": (width,)}
+        check_same(name, wanted | {"cuts": (width, cuts), "cut_count": (width,)}, shapes(own))
+        count = own["cut_count"]
+        if not ((own["worth"] > 0).all() and (own["seen"] >= 0).all() and ((count >= 0) & (count <= cuts)).all()):
+            raise ValueError("counts below zero, or weights or edges that cannot be")
+        return cls(blend, **own)
 
 
 def evidence_of_one(counted: Counted) -> Iterator[tuple[int, tuple[Tensor, Tensor]]]:

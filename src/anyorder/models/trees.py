@@ -1,8 +1,8 @@
 """Sets of boosted trees, and the sums of their leaves: by going down every tree, or by what every value leaves reachable."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from ..errors import InputError
 from ..schema import Mask, Recorded, Schema, Values, alike, bounds_of, curve_of, levels_of, spacing_of
 from .conditionals import CellIndex, Conditionals, Distributions
 from .memory import UNSEEN
+from .trained import Description, Shapes, Trained, check_same, shapes
 
 Seen = NDArray[np.float32]  # (cell, variable): what is not known is NaN
 Leaves = NDArray[np.int64]  # (cell, tree): the number of the leaf that every tree comes to
@@ -155,7 +156,7 @@ def score_sets(schema: Schema) -> list[range]:
 
 
 @final
-class Boosted(nn.Module):
+class Boosted(Trained):
     r"""The distribution of a number is a few logistic distributions around the sum of its trees, as wide as the
     guesses are usually off.
 
@@ -168,6 +169,7 @@ class Boosted(nn.Module):
     less sure, and a thousandth of the marginal; with many levels, the marginal.
     """
 
+    kind, words = "boosted", "boosted trees"
     frequency: Tensor
     sureness: Tensor
     spacing: Tensor
@@ -210,6 +212,25 @@ class Boosted(nn.Module):
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         seen = torch.where(given, x, torch.nan).to(self.dtype)  # hidden values cannot leak
         return Conditionals([TreeDistributions(group.to(x.device), self, seen) for group in self.groups])
+
+    def describe(self) -> Description:
+        sizes = {kind: list(trees.feature.shape) for kind, trees in self.trees._asdict().items()}
+        return {"schema": self.schema.to_json(), "trees": sizes, "levels": self.frequency.shape[1]}
+
+    @classmethod
+    def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "Boosted":
+        schema = Schema.from_json(about["schema"])
+        wanted: Shapes = {"frequency": (len(schema), about["levels"])}
+        for kind in Grown._fields:
+            sets, trees, nodes = about["trees"][kind]
+            sizes = {"feature": (nodes,), "threshold": (nodes,), "value": (nodes + 1,), "base": ()}
+            wanted |= {f"{kind}_{one}": (sets, *((trees, *size) if size else ())) for one, size in sizes.items()}
+        check_same(name, wanted, shapes({one: tensors[one] for one in wanted}))
+        grown = Grown(*(Trees(*(tensors[f"{kind}_{one}"] for one in Trees._fields)) for kind in Grown._fields))
+        boosted = cls(schema, grown, tensors["frequency"])
+        check_same(name, shapes(boosted.state_dict()), shapes(tensors))
+        boosted.load_state_dict(tensors)
+        return boosted
 
     def plant(self, grown: Grown) -> None:
         """Other trees, grown from more rows; the distributions around their guesses stay."""

@@ -1,6 +1,16 @@
 """Which variables are known, asked for, and revealed next."""
 
-from .orders import CanonicalOrder, MixtureOfOrders, MostCertainFirst, Order, Precedence, RandomOrder, StagedOrder, TwoStage
+from .orders import (
+    CanonicalOrder,
+    MixtureOfOrders,
+    MostCertainFirst,
+    NamedOrder,
+    Order,
+    Precedence,
+    RandomOrder,
+    StagedOrder,
+    TwoStage,
+)
 from .questions import (
     AnySize,
     EachWithProbability,
@@ -30,6 +40,7 @@ __all__ = [
     "Mixture",
     "MixtureOfOrders",
     "MostCertainFirst",
+    "NamedOrder",
     "Observed",
     "OneByOne",
     "Order",

@@ -1,7 +1,7 @@
 """In which order the targets of a question are revealed: MAC's decomposition protocol, SFARM's activation mechanism."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, final, runtime_checkable
 
@@ -48,6 +48,33 @@ class Order(ABC):
     def revise(self, rank: Ranks, question: Question, done: Mask, conditionals: HasEntropy) -> Ranks:
         """Adaptive orders rank what is left again at every step; the others keep their rank."""
         return rank
+
+
+@final
+@dataclass(frozen=True)
+class NamedOrder(Order):
+    """An order by a name that has a meaning only for some data, such as "left" for images: resolved before it is used."""
+
+    name: str
+
+    def of(self, orders: Mapping[str, Order]) -> Order:
+        """The order that has this name among these."""
+        if self.name not in orders:
+            known = f"those that have a name here are {', '.join(orders)}" if orders else "no order has a name for such data"
+            raise InputError(f"There is no order called {self.name!r}: {known}.")
+        return orders[self.name]
+
+    def rank(self, question: Question, rng: Generator) -> Ranks:
+        raise self._unresolved()
+
+    def next_probs(self, question: Question, done: Mask, count: TargetCounts | int = 1) -> Float[Tensor, "batch variable"]:
+        raise self._unresolved()
+
+    def log_reach(self, question: Question, done: Mask) -> Float[Tensor, " batch"]:
+        raise self._unresolved()
+
+    def _unresolved(self) -> InputError:
+        return InputError(f"The order {self.name!r} is only a name: AnyOrder finds out what it means for the data at hand.")
 
 
 class StagedOrder(Order):

@@ -16,10 +16,7 @@ from torch import Tensor
 
 from ..errors import FormatError, InputError
 from ..io.atomic import write_whole
-from ..models.any_order import AnyOrderModel
-from ..models.memory import Memory
-from ..models.trained import Trained
-from .description import BAD_CONTENT, check_same, describe, rebuild
+from ..models.trained import BAD_CONTENT, WHY_REFUSED, Trained, check_answers, check_same, described, rebuilt
 
 MODEL_FORMAT = 1
 KEPT = (torch.float32, torch.float16)  # kinds of numbers in a file
@@ -38,7 +35,7 @@ def save_model(
         name: tensor.half() if half and tensor.is_floating_point() else tensor for name, tensor in model.state_dict().items()
     }
     extra = {ATTACHED + name: torch.frombuffer(bytearray(data), dtype=torch.uint8) for name, data in (attached or {}).items()}
-    write_tensors(Path(path), tensors | extra, {"kind": "model", **describe(model), **more})
+    write_tensors(Path(path), tensors | extra, {"kind": "model", "model": described(model), **more})
 
 
 def load_model(path: str | Path) -> Trained:
@@ -51,7 +48,18 @@ def load_model_and_more(path: str | Path) -> tuple[Trained, dict[str, Any]]:
     about, tensors = read_tensors(Path(path), kind="model")
     extra = {name: tensors.pop(name) for name in list(tensors) if name.startswith(ATTACHED)}
     about["attached"] = {name.removeprefix(ATTACHED): bytes(data.numpy()) for name, data in extra.items()}
-    return rebuild(Path(path), about, tensors), about
+    model = rebuilt(Path(path).name, description_in(Path(path), about), tensors)
+    check_answers(Path(path).name, model)
+    return model, about
+
+
+def description_in(path: Path, about: Mapping[str, Any]) -> Any:
+    """What a file says of its model. Version 0.1 kept networks, as those of images, without a kind; its tables are refused."""
+    if "model" in about:
+        return about["model"]
+    if "network" in about:
+        return {"kind": "network", **about}
+    raise FormatError(f"{path.name} was written by an earlier version of anyorder, which kept other models. {WHY_REFUSED}")
 
 
 class Check(NamedTuple):
@@ -98,22 +106,22 @@ class RunState:
 GROUPS = tuple(f.name for f in fields(RunState) if f.name not in ("identity", "step", "history"))
 
 
-def save_run(path: Path, model: AnyOrderModel | Memory, state: RunState) -> None:
+def save_run(path: Path, model: Trained, state: RunState) -> None:
     tensors = {f"{group}/{name}": tensor for group in GROUPS for name, tensor in getattr(state, group).items()}
-    about = {"kind": "run", "identity": state.identity, "step": state.step, "history": state.history, **describe(model)}
+    about = {"kind": "run", "identity": state.identity, "step": state.step, "history": state.history, "model": described(model)}
     write_tensors(path, tensors, about)
 
 
-def load_run(path: Path, model: AnyOrderModel | Memory) -> RunState:
+def load_run(path: Path, model: Trained) -> RunState:
     """The state of a run of this very model."""
     about, tensors = read_tensors(path, kind="run")
-    if {key: about.get(key) for key in describe(model)} != describe(model):
+    if about.get("model") != described(model):
         raise InputError(f"{path.name} is a run of another model: its schema, heads or sizes differ. Choose another file.")
     names = {"first_moment": dict(model.named_parameters()), "second_moment": dict(model.named_parameters())}
     for group in GROUPS:
         wanted = {f"{group}/{name}": tuple(t.shape) for name, t in names.get(group, model.state_dict()).items()}
         found = {name: tuple(t.shape) for name, t in tensors.items() if name.startswith(f"{group}/")}
-        check_same(path, wanted, found)
+        check_same(path.name, wanted, found)
     parts = {g: {name.split("/", 1)[1]: t for name, t in tensors.items() if name.startswith(f"{g}/")} for g in GROUPS}
     try:
         step = int(about["step"])

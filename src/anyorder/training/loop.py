@@ -13,8 +13,8 @@ from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
 from ..errors import InputError, TrainingError
-from ..models.any_order import AnyOrderModel, Context, Model
-from ..models.memory import Memory
+from ..models.any_order import Context, Model
+from ..models.trained import Trained
 from ..schema import Mask, Values
 from .checkpoint import Check, RunState, fingerprint_of_run, load_run, save_run
 from .objectives import Edges, Objective, ardm
@@ -28,7 +28,7 @@ def edge_loss(model: Model, x: Values, edges: Edges, context: Context | None = N
     r""":math:`-\sum_j w_j \log p(x_j \mid x_G)` for every row; `context` is the data's own, such as a class label."""
     x = torch.where(edges.given | (edges.weight > 0), x, 0.0)  # whatever stands in a gap, its gradient is 0
     counts = edges.weight > 0
-    everywhere = counts.all() or (isinstance(model, AnyOrderModel) and x.numel() <= FEW_CELLS)
+    everywhere = counts.all() or (isinstance(model, Trained) and model.all_at_once and x.numel() <= FEW_CELLS)
     log_p = model(x, edges.given, join_context(edges.context, context)).log_prob(x, at=None if everywhere else counts)
     return -(edges.weight * log_p).sum(-1)
 
@@ -62,7 +62,7 @@ def usual_loss(
     return (total.amin(-1) / count).clamp(min=least)[alike]
 
 
-M = TypeVar("M", AnyOrderModel, Memory)
+M = TypeVar("M", bound=Trained)
 Resample = Callable[[Values, Generator], Values]
 MOST_MASKS, MOST_MASK_CELLS = 4096, 2**18  # of how many rows the edges are drawn at once
 
@@ -193,7 +193,7 @@ class Run:
 
     def __init__(
         self,
-        model: AnyOrderModel | Memory,
+        model: Trained,
         train: Rows,
         held_out: Rows,
         recipe: Recipe,
@@ -203,7 +203,7 @@ class Run:
         self.model, self.train, self.recipe, self.started, self.resample = model, train, recipe, started, resample
         self.held_out = held_out if resample is None else held_out.made(resample, recipe.seed)  # the same at every check
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
-        kernels = model.network.kernels() if isinstance(model, AnyOrderModel) else []
+        kernels = model.kernels()
         self.descent = Descent(model.parameters(), kernels, recipe.learning_rate, recipe.weight_decay)
         self.rng = Generator(device=train.x.device)
         self.step, self.history = 0, list[Check]()

@@ -1,7 +1,7 @@
 """How far along its path a row stops to practise."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, final
 
@@ -16,6 +16,7 @@ from ..subsets import (
     AnySize,
     CanonicalOrder,
     Everything,
+    NamedOrder,
     OneByOne,
     Order,
     Question,
@@ -212,6 +213,18 @@ class Objective(ABC):
     def nats(self) -> "Objective":
         """The objective whose expected loss is the nats of this objective's questions, for held-out scores."""
 
+    def named(self, orders: Mapping[str, Order]) -> "Objective":
+        """The same with orders in the place of their names."""
+        return self
+
+    def modes(self) -> tuple[str, ...]:
+        """What it tells the network besides the data: the names of SFARM's modes, if it has modes."""
+        return ()
+
+    def untold(self) -> "Objective":
+        """The same without telling the network of modes."""
+        return self
+
 
 @final
 @dataclass(frozen=True)
@@ -234,6 +247,16 @@ class PathObjective(Objective):
 
     def nats(self) -> Objective:
         return replace(self, weigh=NextEdges())
+
+    def named(self, orders: Mapping[str, Order]) -> "PathObjective":
+        return replace(self, order=self.order.of(orders)) if isinstance(self.order, NamedOrder) else self
+
+    def modes(self) -> tuple[str, ...]:
+        name = self.order.name if isinstance(self.order, NamedOrder) else repr(self.order)
+        return () if self.mode is None else (name,)
+
+    def untold(self) -> "PathObjective":
+        return replace(self, mode=None)
 
 
 # Objectives made of objectives
@@ -261,6 +284,15 @@ class Resampled(Objective):
     def nats(self) -> Objective:
         return self.inner.nats()
 
+    def named(self, orders: Mapping[str, Order]) -> Objective:
+        return replace(self, inner=self.inner.named(orders))
+
+    def modes(self) -> tuple[str, ...]:
+        return self.inner.modes()
+
+    def untold(self) -> Objective:
+        return replace(self, inner=self.inner.untold())
+
 
 @final
 @dataclass(frozen=True)
@@ -282,6 +314,9 @@ class Reweighted(Objective):
 
     def nats(self) -> Objective:
         return self.inner.nats()
+
+    def named(self, orders: Mapping[str, Order]) -> Objective:
+        return replace(self, inner=self.inner.named(orders))
 
 
 @final
@@ -313,6 +348,15 @@ class MixtureOfObjectives(Objective):
 
     def nats(self) -> Objective:
         return replace(self, samplers=[sampler.nats() for sampler in self.samplers])
+
+    def named(self, orders: Mapping[str, Order]) -> Objective:
+        return replace(self, samplers=[sampler.named(orders) for sampler in self.samplers])
+
+    def modes(self) -> tuple[str, ...]:
+        return tuple(mode for sampler in self.samplers for mode in sampler.modes())
+
+    def untold(self) -> Objective:
+        return replace(self, samplers=[sampler.untold() for sampler in self.samplers])
 
 
 # The presets: what each paper trains
@@ -352,10 +396,16 @@ def mac_all_edges(questions: QuestionDistribution = AnySize(), order: Order = Ca
     return PathObjective(questions, order, AnyStep(), AllNextEdges())
 
 
-def sfarm(orders: Sequence[Order], questions: QuestionDistribution = Everything(), schedule: Schedule = OneByOne()) -> Objective:
-    """One of several modes a row, each an order, with mode and step as context; several variables per step by `schedule`."""
+def sfarm(
+    orders: Sequence[Order | str], questions: QuestionDistribution = Everything(), schedule: Schedule = OneByOne()
+) -> Objective:
+    """One of several modes a row, each an order, with mode and step as context; several variables per step by `schedule`.
+
+    Of images an order may be told by its name: uniform, left, right, top, bottom, interior, exterior (what is revealed first).
+    """
+    modes = [NamedOrder(order) if isinstance(order, str) else order for order in orders]
     return MixtureOfObjectives(
-        [PathObjective(questions, order, AnyStep(schedule), NextEdges(), m) for m, order in enumerate(orders)]
+        [PathObjective(questions, order, AnyStep(schedule), NextEdges(), m) for m, order in enumerate(modes)]
     )
 
 

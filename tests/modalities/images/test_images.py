@@ -13,7 +13,7 @@ from anyorder.errors import InputError
 from anyorder.estimator import AnyOrder
 from anyorder.inference import mixture_log_prob, seeded
 from anyorder.io import shipped
-from anyorder.modalities.images.image_model import ImageModel, binarise, build_image_model, fit_images
+from anyorder.modalities.images.image_model import FittedImages, binarise, build_image_model, fit_images
 from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.networks import SIZES, UNetSize
 from anyorder.subsets import CanonicalOrder, Question
@@ -41,7 +41,7 @@ def tiny(levels=2, seed=0):
     with torch.no_grad():
         for p in net.parameters():
             p += 0.2 * torch.randn(p.shape, generator=seeded(seed))
-    return ImageModel(encoder, net.eval())
+    return FittedImages(encoder, net.eval())
 
 
 @pytest.mark.parametrize("levels", [2, 3])
@@ -62,7 +62,7 @@ def small(encoder, seed=0):
     with torch.no_grad():
         for p in net.parameters():
             p += 0.3 * torch.randn(p.shape, generator=seeded(seed))
-    return ImageModel(encoder, net.eval())
+    return FittedImages(encoder, net.eval())
 
 
 # Values as digits and pixels as colours, with so few images that all can be listed
@@ -212,7 +212,7 @@ def test_no_known_pixel_is_ever_changed(data):
     shape = data.draw(st.sampled_from([(1, 1, 1), (3, 2, 1), (2, 3, 3), (5, 5, 1)]))
     levels = data.draw(st.sampled_from([2, 17, 256]))
     encoder = ImageEncoder(*shape, levels)
-    net = ImageModel(encoder, build_image_model(encoder, UNetSize((4,), 1), seed=1))
+    net = FittedImages(encoder, build_image_model(encoder, UNetSize((4,), 1), seed=1))
     rng = np.random.default_rng(data.draw(st.integers(0, 1000)))
     images = rng.integers(0, levels, (2, *shape), dtype=np.uint8)
     mask = rng.random((2, *shape[:2])) < data.draw(st.sampled_from([0.0, 0.1, 0.5, 0.9, 1.0]))
@@ -251,7 +251,7 @@ def test_a_saved_model_says_the_same(model, tmp_path):
 
 
 def test_a_film_ends_with_the_image(model):
-    frames = list(model.image_model_.film(steps=5, n=2))
+    frames = list(model.fitted_.film(steps=5, n=2))
     assert 1 < len(frames) <= 5
     shown = [mask.sum().item() for _, mask in frames]
     assert shown == sorted(shown)
@@ -304,16 +304,14 @@ def test_a_table_is_no_image():
 def test_a_file_of_half_the_size_answers_nearly_the_same(model, tmp_path):
     whole, half = tmp_path / "whole.ao", tmp_path / "half.ao"
     model.save(whole)
-    model.image_model_.save(half, half=True)
+    model.fitted_.save(half, half=True)
     assert half.stat().st_size < 0.62 * whole.stat().st_size  # numbers by half; the description stays
     again = AnyOrder.load(half)
-    np.testing.assert_allclose(
-        again.image_model_.score_samples(stripes(8)), model.image_model_.score_samples(stripes(8)), atol=0.05
-    )
-    again.image_model_.save(tmp_path / "again.ao", half=True)
+    np.testing.assert_allclose(again.fitted_.score_samples(stripes(8)), model.fitted_.score_samples(stripes(8)), atol=0.05)
+    again.fitted_.save(tmp_path / "again.ao", half=True)
     np.testing.assert_array_equal(
-        AnyOrder.load(tmp_path / "again.ao").image_model_.score_samples(stripes(8)),
-        again.image_model_.score_samples(stripes(8)),
+        AnyOrder.load(tmp_path / "again.ao").fitted_.score_samples(stripes(8)),
+        again.fitted_.score_samples(stripes(8)),
     )
 
 
@@ -331,7 +329,7 @@ def test_models_that_come_with_the_package_are_small_and_draw(name):
 
 def test_mnist_comes_with_the_package_and_knows_digits():
     """Its own samples are far likelier than noise of the same brightness."""
-    ours = AnyOrder.load("mnist").image_model_
+    ours = AnyOrder.load("mnist").fitted_
     drawn = ours.sample(4, steps=50)
     noise = RNG.permuted(drawn.reshape(4, -1), axis=1).reshape(drawn.shape)
     bits = [-ours.score_samples(images, steps=20).mean() / 784 / np.log(2) for images in (drawn, noise)]

@@ -19,8 +19,8 @@ from ...archives.archive import MOST_ARCHIVE_BYTES
 from ...archives.blocks import MODELLED, MOST_REST, PLAIN, Content, crc, shorter
 from ...errors import AnyOrderError, FormatError, InputError, WriteError
 from ...io.atomic import write_bytes
+from ...models.trained import BAD_CONTENT
 from ...schema import Values
-from ...training.description import BAD_CONTENT
 from .pixels import ImageEncoder
 from .pyramid_codec import ImageCodec, fit_own_codec
 

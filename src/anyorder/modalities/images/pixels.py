@@ -1,7 +1,7 @@
 """Images as rows of pixel codes: arrays, files and folders in, arrays of the same form out."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, final
 
@@ -14,6 +14,7 @@ from torch import Tensor
 from ...errors import FormatError, InputError
 from ...io.atomic import write_whole
 from ...schema import Category, Colour, Ordinal, Schema
+from ...validation import is_whole
 
 Pixels = NDArray[Any]
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
@@ -102,6 +103,12 @@ class ImageEncoder:
         if pixels.dtype == np.uint8 and set(np.unique(pixels)) <= {0, 255}:
             return cls(height, width, channels, 2, 255, colours=channels == 3)
         return cls(height, width, channels, 256 if pixels.dtype == np.uint8 else top + 1, colours=channels == 3)
+
+    def in_digits(self, base: int) -> "ImageEncoder":
+        """The same images, their values written in digits of this base."""
+        if not is_whole(base) or not 2 <= base < self.levels:
+            raise InputError(f"Got base={base!r}; expected a whole number from 2 to {self.levels - 1} for {self.levels} levels.")
+        return replace(self, base=int(base), colours=False)
 
     def encode(self, images: Any) -> Tensor:
         """Pixels to codes, one row an image."""

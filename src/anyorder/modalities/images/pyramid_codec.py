@@ -26,11 +26,11 @@ from ...errors import FormatError, InputError
 from ...inference import walk
 from ...models.any_order import AnyOrderModel
 from ...models.conditionals import NetworkDistributions
+from ...models.trained import rebuilt, tensors_of
 from ...networks import IntegerUNet, exactly, integer
 from ...schema import Schema, Values
 from ...subsets import CanonicalOrder, Planned, Quadratic, Question, Regions
 from ...training import Check, PathObjective, Recipe, fit
-from ...training.description import describe, rebuild_network
 from ...training.loop import Resample
 from ...training.objectives import AnyStep
 from .pixels import ImageEncoder
@@ -145,9 +145,6 @@ class ImageCodec(Codec):
 
     def decode(self, content: bytes, rows: int) -> Values:
         return self._code(Decoder(content), torch.zeros(rows, len(self.encoder)))
-
-    def calls(self, rows: int) -> int:
-        return 0
 
     def content(self) -> bytes:
         return image_to_bytes(self)
@@ -293,7 +290,7 @@ def image_to_bytes(codec: ImageCodec) -> bytes:
 
 def describe_stages(model: AnyOrderModel) -> dict[str, Any]:
     """All variables of a lattice are alike: one is enough, and their number."""
-    about = describe(model)
+    about = model.describe()
     return {"domain": about["schema"][0], "head": about["heads"][0], "variables": len(model.schema), "network": about["network"]}
 
 
@@ -304,23 +301,20 @@ def image_from_bytes(about: dict[str, Any], tensors: dict[str, Tensor], name: st
         )
     if not 1 <= len(about["stages"]) <= MOST_STAGES:
         raise FormatError(f"{name} holds a codec of {len(about['stages'])} stages; expected 1 to {MOST_STAGES}.")
-    stages = [rebuilt(name, item, share(tensors, k)) for k, item in enumerate(about["stages"])]
+    stages = [rebuilt_stage(name, item, tensors_of(str(k), tensors)) for k, item in enumerate(about["stages"])]
     codec = ImageCodec(ImageEncoder.from_json(about["images"]), tuple(stages))
     check_lattices(name, codec)
     return codec
 
 
-def share(tensors: dict[str, Tensor], stage: int) -> dict[str, Tensor]:
-    return {key.removeprefix(f"{stage}."): t for key, t in tensors.items() if key.startswith(f"{stage}.")}
-
-
-def rebuilt(name: str, item: dict[str, Any], tensors: dict[str, Tensor]) -> Stage:
+def rebuilt_stage(name: str, item: dict[str, Any], tensors: dict[str, Tensor]) -> Stage:
     plan, count = StagePlan.from_json(item["plan"]), int(item["variables"])
     if count != len(plan.order) or item["network"]["kind"] != IntegerUNet.kind or item["network"].get("frozen") is not True:
         raise FormatError(f"{name} contradicts itself: a stage has a network that is not of its plan.")
     variables = [{**item["domain"], "name": str(i)} for i in range(count)]
-    about = {"schema": variables, "heads": [item["head"]] * count, "network": item["network"]}
-    model = rebuild_network(Path(name), about, tensors)
+    about = {"kind": AnyOrderModel.kind, "schema": variables, "heads": [item["head"]] * count, "network": item["network"]}
+    model = rebuilt(name, about, tensors)
+    assert isinstance(model, AnyOrderModel)
     assert isinstance(model.network, IntegerUNet)
     for layer in model.network.layers():
         layer.check_bound()

@@ -48,10 +48,13 @@ def of_pixels(pixels: Bool[Tensor, "row column"], shape: Shape) -> Region:
 # Orders
 
 
-def modes(shape: Shape) -> list[Order]:
+MODES = ("uniform", *HALVES, "interior", "exterior")  # SFARM's seven
+
+
+def modes(shape: Shape) -> dict[str, Order]:
     """SFARM's seven: at random; and in two stages, each half first, the interior first, the exterior first."""
     first = [*(half(shape, name) for name in HALVES), interior(shape), ~interior(shape)]
-    return [RandomOrder(), *map(TwoStage, first)]
+    return dict(zip(MODES, [RandomOrder(), *map(TwoStage, first)], strict=True))
 
 
 def raster(shape: Shape) -> CanonicalOrder:

@@ -17,6 +17,7 @@ from ...errors import InputError
 from ...schema import Category, Domain, Recorded
 
 MICROSECOND = dt.timedelta(microseconds=1)
+DAY_IN_MS = 24 * 3600 * 1000  # in milliseconds, the unit of instants
 
 
 class LevelWriter(NamedTuple):
@@ -471,3 +472,26 @@ def check_column(column: Column) -> None:
         raise ValueError(f"column {column.name!r} is described by something that is no number")
     if min(sizes) <= 0 or not 0 <= column.decimals <= MOST_DECIMALS or column.unit not in UNITS:
         raise ValueError(f"column {column.name!r} has a scale, decimals or a unit that cannot be")
+
+
+def plain(column: Column | None, value: Any) -> Any:
+    """The value as JSON can hold it, dates in ISO form."""
+    if isinstance(value, dt.datetime):
+        return value.date().isoformat() if only_days(column) else value.isoformat(sep=" ")
+    if isinstance(value, dt.date):
+        return value.isoformat()
+    return value.item() if hasattr(value, "item") else value
+
+
+def only_days(column: Column | None) -> bool:
+    """Whether the column holds instants that are all at midnight, as dates from a csv file are."""
+    return isinstance(column, NumberColumn) and column.spacing % DAY_IN_MS == 0 and column.centre % DAY_IN_MS == 0
+
+
+def kind_of_column(column: Column) -> str:
+    """The kind of a column in one or two words."""
+    if not isinstance(column, NumberColumn):
+        return "category"
+    if column.unit == "instant":
+        return "date" if only_days(column) else "instant"
+    return {"day": "date", "whole": "whole number"}.get(column.unit, "number")

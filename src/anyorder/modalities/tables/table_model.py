@@ -1,6 +1,7 @@
 """How often every row of a table counts: scikit-learn's `sample_weight`, as whole numbers of copies."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from torch import Tensor
 from ...distributions import Head, RecordedNumber, default_head
 from ...errors import InputError
 from ...models.any_order import AnyOrderModel, build_model
-from ...models.blend import FEW_CONDITIONS, Blend, Member
+from ...models.blend import FEW_CONDITIONS, Blend
 from ...models.counts import Counted, estimate_worth
 from ...models.memory import Memory
 from ...models.pair_counts import MOST_PAIRS, PairCounted
@@ -19,7 +20,7 @@ from ...models.row_index import Recurring
 from ...models.trained import Trained
 from ...models.trees import Boosted
 from ...schema import Mask, Recorded, Schema, Values
-from ...training import Check, Fitted, Recipe, ardm, blending, fit, fit_share, fit_temperature, fit_weights, growing
+from ...training import Check, Fitted, Objective, Recipe, ardm, blending, fit, fit_share, fit_temperature, fit_weights, growing
 from ...training.blending import Background, some_of
 from ...training.growing import TREES, KeptBack, fit_boosted, start_growing
 from ...training.loop import M, limited_threads, repeated, split
@@ -69,7 +70,7 @@ ENOUGH_HELD_OUT = 20  # below a twentieth of the usual effort, weights and width
 NATS_THAT_PAY = 0.01  # nats a cell that the memory of a large table must save, since it is slow
 
 
-class TableModel(NamedTuple):
+class TrainedTable(NamedTuple):
     """What was trained, and every check on the way."""
 
     model: Trained
@@ -86,7 +87,8 @@ def fit_table(
     device: str = "auto",
     progress: Callable[[Check], None] | None = None,
     copies: Tensor | None = None,
-) -> TableModel:
+    objective: Objective | None = None,
+) -> TrainedTable:
     """Train the network, the memory (unless no row may be kept) and the trees, and weigh them on rows that none trained on.
 
     `copies` says how often every row counts, at least once; all copies of a row are trained on, or none, and no row is a
@@ -95,15 +97,16 @@ def fit_table(
     Memory and trees, whose steps are few and large, are trained in the background. A table with very many columns has neither.
     """
     recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
+    recipe = recipe if objective is None else replace(recipe, objective=objective)
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     if len(rows) < FEW_ROWS:
-        return TableModel(
+        return TrainedTable(
             network, raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
         )
     if len(schema) > MOST_COLUMNS:
         history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        return TableModel(of_wide(network, x, present, recipe, keep_rows, rng, copies), history)
+        return TrainedTable(of_wide(network, x, present, recipe, keep_rows, rng, copies), history)
     (trained, held), kept = split(present, recipe), remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
@@ -118,7 +121,7 @@ def fit_table(
         enough = len(rows) > MEMORY_MUST_PAY_FROM  # a tenth more rows would not change the trees
         late = early if enough else start_growing(beside, schema, x[all_rows], present[all_rows], rng, count)
         history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        models = list[Member]([network])
+        models = list[Trained]([network])
         if memory is not None:
             models.append(memory.result())
         kept_back = KeptBack(x[held], present[held], ardm())
@@ -134,7 +137,7 @@ def fit_table(
             if isinstance(member, Boosted) and not enough:
                 member.plant(late.grown())  # from all rows
     final = with_counts(model, x, present, place, rng, copies)
-    return TableModel(final if keep_rows else without_rows(final), history)
+    return TrainedTable(final if keep_rows else without_rows(final), history)
 
 
 def of_wide(
@@ -166,7 +169,7 @@ def of_rows(copies: Tensor | None, rows: Tensor) -> Tensor | None:
 
 
 def weighed(
-    models: list[Member], x: Values, present: Mask, seen: Recurring, own: Tensor | None, rng: torch.Generator, steps: int
+    models: list[Trained], x: Values, present: Mask, seen: Recurring, own: Tensor | None, rng: torch.Generator, steps: int
 ) -> Blend:
     """The blend of those models that earn a weight on these rows; in large tables values recur, if rows may be kept (`own`)."""
     blend = Blend(models)
@@ -183,7 +186,7 @@ def weighed(
     return rest
 
 
-def needed(models: list[Member]) -> list[int]:
+def needed(models: list[Trained]) -> list[int]:
     """How many variables must be known before models of a large table are asked: with few, all rows are counted instead."""
     half = -(-len(models[0].schema) // 2)
     return [half if isinstance(model, Boosted) else FEW_CONDITIONS + 1 if isinstance(model, Memory) else 0 for model in models]

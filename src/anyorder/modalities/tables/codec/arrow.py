@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ....errors import FormatError, InputError
-from ....training.description import BAD_CONTENT
+from ....models.trained import BAD_CONTENT
 from .frame_texts import exact_number_text, parsed, texts
 from .table_codec import Texts, objects
 

@@ -14,7 +14,7 @@ from ....archives import Codec, Done, Lost, OpenArchive, Source
 from ....archives.blocks import MODELLED, MOST_REST, PLAIN, Content, crc, shorter
 from ....coding import Integers
 from ....errors import AnyOrderError, FormatError, InputError
-from ....training.description import BAD_CONTENT
+from ....models.trained import BAD_CONTENT
 from .arrow import Table, arrow_table, arrow_texts, broken, exactly_equal, parquet_bytes, parquet_table
 from .cell_formats import ODD
 from .frame_texts import frame_of, frame_texts

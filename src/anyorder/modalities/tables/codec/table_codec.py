@@ -9,7 +9,6 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -17,7 +16,7 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from safetensors.torch import save
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from ....archives.archive import Goal
 from ....archives.codecs import Codec, check_proof, coded, digest_of, proof_answers
@@ -27,11 +26,11 @@ from ....errors import AnyOrderError, FormatError, InputError
 from ....inference import walk
 from ....models.any_order import AnyOrderModel
 from ....models.conditionals import NetworkDistributions
+from ....models.trained import rebuilt, tensors_of
 from ....networks import IntegerColumns, exactly
 from ....schema import Category, Mask, Ordinal, Schema, Variable
 from ....subsets import CanonicalOrder, Question
 from ....training import Check, Edges, Objective, Recipe, fit
-from ....training.description import describe, rebuild_network
 from .cell_formats import (
     ELSEWHERE,
     GAP,
@@ -106,9 +105,16 @@ class TableCodec(Codec):
     def decode(self, content: bytes, rows: int) -> CodedCells:
         return self._code(Decoder(content), CodedCells.none(rows, len(self.coded)), [0.0] * len(self.coded))
 
+    @property
+    def network(self) -> nn.Module:
+        return self.model
+
     def calls(self, rows: int) -> int:
         """How often the network is called for so many rows in one stream."""
         return len(self.coded) * sum(1 for _ in turns(rows, self.uses_previous_row))
+
+    def labels(self) -> list[str]:
+        return [self.names[place] for place, _ in self.coded]
 
     def content(self) -> bytes:
         return table_to_bytes(self)
@@ -408,8 +414,9 @@ def table_from_bytes(about: dict[str, Any], tensors: dict[str, Tensor], name: st
     some, told = [column for column in columns if column is not None], tuple(int(k) for k in about["told"])
     if len(names) != len(columns) or not some or sorted(set(told) & set(range(len(some)))) != list(told):
         raise FormatError(f"{name} contradicts itself: it does not describe its columns.")
-    own = {key.removeprefix("model."): tensor for key, tensor in tensors.items() if key.startswith("model.")}
-    codec = TableCodec(names, tuple(columns), told, rebuilt_model(name, some, told, about["network"], own))
+    codec = TableCodec(
+        names, tuple(columns), told, rebuilt_model(name, some, told, about["network"], tensors_of("model", tensors))
+    )
     check_proof(name, codec.model, about["answers"])
     return codec
 
@@ -421,11 +428,12 @@ def read_column(item: dict[str, Any] | None, values: Tensor | None) -> CodedColu
 def rebuilt_model(
     name: str, columns: list[CodedColumn], told: tuple[int, ...], network: dict[str, Any], tensors: dict[str, Tensor]
 ) -> AnyOrderModel:
-    expected = describe(untrained_columns(columns, told, 1, 0))
+    expected = untrained_columns(columns, told, 1, 0).describe()
     sizes = {**expected["network"], "width": int(network["width"]), "frozen": True}
     if network != sizes:
         raise FormatError(f"{name} contradicts itself: its network is not one of its columns.")
-    model = rebuild_network(Path(name), {**expected, "network": sizes}, tensors)
+    model = rebuilt(name, {"kind": AnyOrderModel.kind, **expected, "network": sizes}, tensors)
+    assert isinstance(model, AnyOrderModel)
     assert isinstance(model.network, IntegerColumns)
     model.network.check_bound()
     return model

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, final
 from zipfile import BadZipFile
 
-from ..errors import AnyOrderError, FormatError, InputError
-from ..io.atomic import check_writable, write_bytes
+from ...errors import AnyOrderError, FormatError, InputError
+from ...io.atomic import check_place, write_bytes
 
 SEPARATORS = {"tab": "\t", "\\t": "\t", "comma": ",", "semicolon": ";", "pipe": "|", "space": " "}
 SNIFFED_ROWS = 200
@@ -252,7 +252,7 @@ class MaybeCode:
 
 def check_shape(name: str, text: str, separator: str) -> tuple[list[str], list[str]]:
     """The header, if every row has as many cells as it has; and which of the columns hold codes."""
-    from ..modalities.tables.written_cells import is_blank
+    from .written_cells import is_blank
 
     header: list[str] = []
     columns: list[MaybeCode] = []
@@ -379,7 +379,7 @@ def with_thousands(column: Any) -> Any:
     """Numbers that are written as 1.234 or 1.234,5, where the decimal mark is a comma; any other column as it is."""
     import narwhals as nw
 
-    from ..modalities.tables.written_cells import find_form, is_text, read_cells
+    from .written_cells import find_form, is_text, read_cells
 
     pd = pandas()
     series = nw.from_native(column, series_only=True)
@@ -402,20 +402,6 @@ def check_model_output(path: Path, *inputs: Path) -> None:
     if path.name.lower().removesuffix(".gz").endswith(TABLE_SUFFIXES + MORE_SUFFIXES) and path not in inputs:
         raise InputError(f"{path.name} is a name for tables; name the model {path.name.split('.')[0]}.ao.")
     check_place(path, *inputs)
-
-
-def check_place(path: Path, *inputs: Path) -> None:
-    """The folder is there, and neither an input nor anything that is no file would be overwritten."""
-    if path.is_dir():
-        raise InputError(f"Cannot write {str(path)!r}: it is a folder. Name a file.")
-    if path.exists() and not path.is_file():
-        raise InputError(f"Cannot write {str(path)!r}: it is no ordinary file. Name one.")
-    if not path.parent.is_dir():
-        raise InputError(f"Cannot write {path.name}: its folder {str(path.parent)!r} does not exist. Make it first.")
-    for given in inputs:
-        if path.exists() and given.exists() and path.samefile(given):
-            raise InputError(f"{str(path)!r} is an input as well, and would be overwritten. Name another file.")
-    check_writable(path)
 
 
 def write_table(frame: Frame, path: Path, index: bool = False, otherwise: str = "Try .csv", sep: str = ",") -> None:
@@ -480,3 +466,23 @@ def pandas() -> Any:
 
 def first_line(error: Exception) -> str:
     return re.split(r"[\r\n]", str(error).strip())[0].rstrip(".")
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file of this name holds a table."""
+    return Path(path.name.lower().removesuffix(".gz")).suffix in TABLE_SUFFIXES + MORE_SUFFIXES
+
+
+def without_weights(frame: Frame, name: str | None) -> tuple[Frame, Any]:
+    """The table without the column of weights, and the weights; NaN where there is none."""
+    if name is None:
+        return frame, None
+    from ...validation import near, some
+
+    names = list(frame)
+    if name not in names:
+        raise InputError(f"--weight: the table has no column {name!r}. {near(name, names)}Its columns: {some(names)}.")
+    try:
+        return frame.drop(columns=name), frame[name].to_numpy(dtype=float, na_value=float("nan"))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--weight {name}: the column holds what is no number ({error}). Name a column of numbers.") from error

@@ -1,0 +1,30 @@
+"""Every kind of data there is, a line each: whoever looks for one finds it here."""
+
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError
+from .base import MODALITIES, Modality, register
+from .images.modality import Images
+from .tables.modality import Tables
+
+register(Tables())  # the last to be asked: whatever is nothing else is read as a table, whose errors say what is wrong
+register(Images())
+
+
+def modality_of(X: Any) -> Modality:
+    """The kind of these data."""
+    return next(one for one in MODALITIES if one.accepts(X))
+
+
+def modality_named(name: str) -> Modality | None:
+    """The kind that files and archives call so."""
+    return next((one for one in MODALITIES if one.name == name), None)
+
+
+def modality_reading(path: Path) -> Modality:
+    """The kind of data that a file or folder holds, by its name."""
+    for one in MODALITIES:
+        if one.reads(path):
+            return one
+    raise InputError(f"{str(path)!r} holds no data of a kind that is known: expected a table, or a folder of images.")
