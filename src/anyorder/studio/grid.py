@@ -145,8 +145,11 @@ def fill_all(space: Workspace, model: str, data: str) -> Document:
     """Fill every gap with its best guess, and say between which values 90 % of a number lie; as a job."""
     kept, found = space.model(model), table_of(space, data)
     columns_of(kept, "transform")
-    python = python_call(kept.name, f'table = pandas.read_csv({found.name!r})\nmodel.transform(table)')
-    shown = {"python": f"import pandas\n{python}", "command": command("anyorder", "impute", kept.name, found.name, "-o", "full.csv")}
+    python = python_call(kept.name, f"table = pandas.read_csv({found.name!r})\nmodel.transform(table)")
+    shown = {
+        "python": f"import pandas\n{python}",
+        "command": command("anyorder", "impute", kept.name, found.name, "-o", "full.csv"),
+    }
 
     def work(job: Job) -> Document:
         table = found.X

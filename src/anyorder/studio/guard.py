@@ -33,9 +33,7 @@ class TooLargeError(HTTPException):
 
 
 def too_large(most: int) -> str:
-    return (
-        f"This is larger than {most / 2**20:g} MB, the cap of this studio. Start it with --max-upload, or take a part of the data."
-    )
+    return f"This is larger than {most / 2**20:g} MB, the cap of this studio. Start it with --max-upload, or take a part."
 
 
 class Guard:
@@ -75,14 +73,16 @@ class Guard:
         return answer
 
     def _refusal(self, scope: Scope, headers: Headers, most: int) -> Response | None:
-        """Why nothing is answered, if so. A cookie comes by itself and is enough to look; to do something, a page sends the token."""
+        """Why nothing is answered, if so. A cookie is enough to look; what changes something needs the header."""
         if scope["path"].startswith(PUBLIC):
             return None
         sent = self._is_token(headers.get(TOKEN_HEADER, ""))
         if scope["method"] in READING and not (sent or self._is_token(cookie_in(headers, self._cookie(scope)))):
             return error(401, "Open the link that `anyorder studio` printed: it holds the token of this start.")
         if scope["method"] not in READING and not sent:
-            return error(403, "The token of this start is missing. Reload the page, from the link that `anyorder studio` printed.")
+            return error(
+                403, "The token of this start is missing. Reload the page, from the link that `anyorder studio` printed."
+            )
         length = headers.get("content-length", "0")
         return error(413, too_large(most)) if length.isdecimal() and int(length[:18]) > most else None
 

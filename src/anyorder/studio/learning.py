@@ -29,7 +29,13 @@ def overview(space: Workspace) -> Document:
     return {
         "datasets": [data_line(one) for one in space.datasets.values()],
         "models": [
-            {"model": one.id, "name": one.name, "what": one.model.fitted_.what, "verbs": one.model.fitted_.verbs(), "data": one.data}
+            {
+                "model": one.id,
+                "name": one.name,
+                "what": one.model.fitted_.what,
+                "verbs": one.model.fitted_.verbs(),
+                "data": one.data,
+            }
             for one in space.models.values()
         ],
         "samples": [{"sample": name, "says": sample.says} for name, sample in SAMPLES.items()],
@@ -155,5 +161,8 @@ def pictures(space: Workspace, data: str, start: int = 0, count: int = 24) -> Do
         raise InputError(f"{found.name} is {found.modality.what}, and has no pictures.")
     top = int(np.max(found.X)) if len(found.X) else 1
     shown = [picture(np.asarray(one) * (255 // top if top < 128 else 1)) for one in found.X[start : start + count]]
-    labels = [None if found.y is None else jsonable(None, one) for one in (found.y if found.y is not None else found.X)[start : start + count]]
+    labels = [
+        None if found.y is None else jsonable(None, one)
+        for one in (found.y if found.y is not None else found.X)[start : start + count]
+    ]
     return {"data": data, "count": len(found.X), "start": start, "pictures": shown, "labels": labels}

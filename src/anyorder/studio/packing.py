@@ -29,7 +29,9 @@ def pack(space: Workspace, upload: str, effort: float = 1.0) -> Document:
     if not 0.01 <= effort <= 100:
         raise InputError(f"Got effort={effort:g}; expected a number from 0.01 to 100.")
     words = command("anyorder", "compress", held.name, "--effort", f"{effort:g}")
-    python = f"import subprocess\n\nsubprocess.run({['anyorder', 'compress', held.name, '--effort', f'{effort:g}']!r}, check=True)"
+    python = (
+        f"import subprocess\n\nsubprocess.run({['anyorder', 'compress', held.name, '--effort', f'{effort:g}']!r}, check=True)"
+    )
 
     def work(job: Job) -> Document:
         try:

@@ -102,14 +102,15 @@ def paint(
     if not mask.any():
         raise InputError("Nothing is missing: paint over what is to be drawn anew.")
     told = "" if label is None else f", label={label!r}"
-    call = f"model.set_params(random_state={seed})\nmodel.inpaint(images, mask, {draws}, steps={steps}, temperature={temperature}{told})"
+    options = f"{draws}, steps={steps}, temperature={temperature}{told}"
+    call = f"model.set_params(random_state={seed})\nmodel.inpaint(images, mask, {options})"
     words = ["anyorder", "inpaint", kept.name, "image.png", "--mask", "mask.png", "-n", str(draws), "--steps", str(steps)]
     shown = {
         "python": python_call(kept.name, call),
         "command": command(*words, "--temperature", f"{temperature:g}", "--seed", str(seed)),
     }
-    options: Document = {"images": images, "mask": mask, "temperature": temperature, "label": label, "seed": seed}
-    return film(space, kept, f"Paint with {kept.name}", draws, steps, options, shown)
+    drawn: Document = {"images": images, "mask": mask, "temperature": temperature, "label": label, "seed": seed}
+    return film(space, kept, f"Paint with {kept.name}", draws, steps, drawn, shown)
 
 
 def new_pictures(
@@ -127,9 +128,7 @@ def new_pictures(
     return film(space, kept, f"Draw with {kept.name}", n, steps, options, shown)
 
 
-def film(
-    space: Workspace, kept: OpenModel, title: str, count: int, steps: int, options: Document, shown: Document
-) -> Document:
+def film(space: Workspace, kept: OpenModel, title: str, count: int, steps: int, options: Document, shown: Document) -> Document:
     """A job that tells the pictures as they come about: grey where a pixel is not there yet."""
     encoder, fitted = kept.model.encoder_, kept.model.fitted_
     if steps % encoder.digits:
@@ -153,7 +152,8 @@ def likelihood(space: Workspace, model: str, image: str) -> Document:
     """How many nats every pixel of a picture takes given all the others, as a job."""
     kept = canvas_of(space, model, "inpaint")
     encoder, images = kept.model.encoder_, image_of(kept, image)
-    call = "mask = np.eye(images[0].size, dtype=bool).reshape(-1, *images.shape[1:])\nmodel.score_samples(images.repeat(len(mask), 0), mask)"
+    call = "mask = np.eye(images[0].size, dtype=bool).reshape(-1, *images.shape[1:])\n"
+    call += "model.score_samples(images.repeat(len(mask), 0), mask)"
 
     def work(job: Job) -> Document:
         pixels = encoder.height * encoder.width

@@ -48,9 +48,7 @@ class Limits(NamedTuple):
     watching: anyio.Semaphore
 
 
-def build_app(
-    space: Workspace, token: str, hosts: list[str] | None = None, most_upload: int = 512 * 2**20
-) -> Starlette:
+def build_app(space: Workspace, token: str, hosts: list[str] | None = None, most_upload: int = 512 * 2**20) -> Starlette:
     """The application: what it shows is in `space`."""
     limits = Limits(anyio.CapacityLimiter(THINKING), anyio.CapacityLimiter(LOOKING_UP), anyio.Semaphore(MOST_WATCHING))
 
@@ -79,9 +77,7 @@ def build_app(
     return Starlette(routes=routes, middleware=middleware, exception_handlers=handlers, lifespan=lifespan)
 
 
-def serve(
-    space: Workspace, host: str, port: int, most_upload: int, opened: Callable[[str], None], address: str = "/"
-) -> None:
+def serve(space: Workspace, host: str, port: int, most_upload: int, opened: Callable[[str], None], address: str = "/") -> None:
     """Answer until interrupted; `opened` is told the link, once the server listens."""
     listening = bound(host, port)
     token, number = secrets.token_urlsafe(24), listening.getsockname()[1]
@@ -189,7 +185,9 @@ def saved_model(space: Workspace, limits: Limits) -> Answer:
 
 def attachment(name: str, content: bytes) -> Response:
     plain = name.encode("ascii", "replace").decode().replace("?", "_").replace('"', "_")
-    return Response(content, media_type="application/octet-stream", headers={"content-disposition": f'attachment; filename="{plain}"'})
+    return Response(
+        content, media_type="application/octet-stream", headers={"content-disposition": f'attachment; filename="{plain}"'}
+    )
 
 
 def uploading(space: Workspace, function: Callable[..., Any], limits: Limits) -> Answer:

@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NamedTuple, final
 from ..errors import AnyOrderError, FormatError, InputError
 from ..estimator import AnyOrder
 from ..modalities.registry import modality_reading
-from .learning import data_info
 from .asking import model_info
+from .learning import data_info
 from .workspace import Workspace, tidy_name
 
 Document = dict[str, Any]
@@ -103,7 +103,9 @@ def check_swelling(path: Path) -> None:
             while part := file.read(PART_BYTES):
                 size += len(part)
                 if size > most:
-                    raise InputError(f"{path.name} unpacks to more than {MOST_SWELLING} times its size. Unpack it yourself first.")
+                    raise InputError(
+                        f"{path.name} unpacks to more than {MOST_SWELLING} times its size. Unpack it yourself first."
+                    )
     except (OSError, EOFError, zlib.error) as error:
         raise FormatError(f"{path.name} is no whole gzip file. Copy it again, or name it without .gz.") from error
 

@@ -143,4 +143,3 @@ def tidy_name(name: str) -> str:
 def stem(name: str) -> str:
     """people for people.csv.gz."""
     return name.removesuffix(".gz").rsplit(".", 1)[0] or name
-

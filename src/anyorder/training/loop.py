@@ -126,8 +126,9 @@ def fit(
 
     `copies` says how often every row counts.
     `resample` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
-    Ctrl-C ends training early with the best weights so far; so does a `progress` that raises `EnoughError`. With `checkpoint`, the whole state is written there at
-    every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
+    Ctrl-C ends training early with the best weights so far; so does a `progress` that raises `EnoughError`.
+    With `checkpoint`, the whole state is written there at every check, and calling `fit` again with the same arguments goes
+    on to the same weights as without the break.
     """
     present = torch.isfinite(x) if present is None and isinstance(x, Tensor) else present
     model.schema.check(x if resample is None else resample(x, Generator().manual_seed(recipe.seed)), present)
