@@ -8,17 +8,17 @@ import threading
 import time
 
 import pytest
-from studio_client import TOKEN
 
 from anyorder.studio.endpoints import DOING, FILES, LOOKING, own_parameters
 from anyorder.studio.server import build_app
+from studio_client import TOKEN
 
 HOSTILE = [
-    "", " ", "../../etc/passwd", "/etc/passwd", "%00", "\x00", "'; drop table people; --", "<script>alert(1)</script>", "é" * 300,
-    "[" * 5000, "{" * 5000, '{"a":' * 2000, "1e999", "-1", "NaN", "Infinity", "9" * 400, "null", "true", "[]", "{}", '{"age": null}',
-    '{"age": {"low": "x"}}', '{"age": {"in": []}}', '{"city": {"in": [[]]}}', '{"__class__": 1}', "d1", "m3", "m4", "j1", "income",
-    '{"income": {"low": 1e308, "high": -1e308}}', '{"joined": {"low": "9999-99-99"}}', "A" * 3000, "​‮",
-    '{"costs": {}}', '["a", 1]', "0", "1", "500", "-5.5", "2147483648", "9007199254740993",
+    "", " ", "../../etc/passwd", "/etc/passwd", "%00", "\x00", "'; drop table people; --", "<script>alert(1)</script>",
+    "é" * 300, "[" * 5000, "{" * 5000, '{"a":' * 2000, "1e999", "-1", "NaN", "Infinity", "9" * 400, "null", "true", "[]",
+    "{}", '{"age": null}', '{"age": {"low": "x"}}', '{"age": {"in": []}}', '{"city": {"in": [[]]}}', '{"__class__": 1}',
+    "d1", "m3", "m4", "j1", "income", '{"income": {"low": 1e308, "high": -1e308}}', '{"joined": {"low": "9999-99-99"}}',
+    "A" * 3000, "\u200b\u202e", '{"costs": {}}', '["a", 1]', "0", "1", "500", "-5.5", "2147483648", "9007199254740993",
 ]  # fmt: skip
 TRACES = ("Traceback", 'File "', "/work", "/tmp", "/home", "site-packages", ".py")
 
