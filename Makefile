@@ -5,7 +5,7 @@ LOWEST := .venv-lowest/bin
 PIP := -m pip install --quiet --quiet --disable-pip-version-check
 TESTED := PYTHONWARNINGS=default
 # What rests on no library but torch is not run again with the lowest versions.
-NOT_CORE := inference heads subsets rivals networks coding training test_counts.py test_blend.py test_memory.py test_house.py test_measuring.py \
+NOT_CORE := studio inference heads subsets rivals networks coding training test_counts.py test_blend.py test_memory.py test_house.py test_measuring.py \
 	test_images.py test_boosting.py test_scikit_learn.py test_strange_tables.py test_readme.py test_imputation_scores.py data/test_datasets.py \
 	codecs/test_settings.py codecs/test_pyramid.py codecs/test_tables.py cli/test_drawing.py
 CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
