@@ -28,7 +28,8 @@ class Studio:
 
     def __init__(self, space):
         self.space = space
-        self.client = TestClient(build_app(space, TOKEN), base_url="http://127.0.0.1", raise_server_exceptions=False)
+        app = build_app(space, TOKEN)
+        self.client = TestClient(app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         self.headers = {"X-Studio-Token": TOKEN}
 
     def get(self, path, **params):

@@ -45,5 +45,6 @@ def studio(tmp_path, people, people_model, tiny_images, image_model):
     space.add_data("bars", modality_of(tiny_images[0]), *tiny_images)
     space.add_model("people.ao", people_model, "d1")
     space.add_model("bars.ao", image_model, "d2")
-    yield Studio(space)
-    space.close()
+    found = Studio(space)
+    with found.client:
+        yield found

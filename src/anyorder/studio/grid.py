@@ -1,6 +1,6 @@
 """A table cell by cell: gaps and their distributions, what was filled in, what is surprising; and the table as a file."""
 
-import warnings
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -26,12 +26,12 @@ def grid_rows(space: Workspace, data: str, start: int = 0, count: int = 100) -> 
     with found.lock:
         part = found.X.iloc[start : start + count]
         columns = [[jsonable(None, cell) for cell in cells_of(part[name])] for name in part]
-        rows = range(start, start + len(part))
+        places = [(row, str(name)) for row in range(start, start + len(part)) for name in part]
         marks = [
-            {"row": row, "column": name, **said}
-            for where in (found.odd, found.filled)
-            for (row, name), said in where.items()
-            if row in rows
+            {"row": cell[0], "column": cell[1], **said[cell]}
+            for said in (found.odd, found.filled)
+            for cell in places
+            if cell in said
         ]
         return {
             "data": data,
@@ -69,8 +69,12 @@ def rest_of_row(kept: OpenModel, found: Dataset, row: int, column: str, verb: st
     with found.lock:
         values = {name: cells_of(found.X[name].iloc[row : row + 1])[0] for name in found.X}
     others = {one.name: one for one in columns if one.name != column}
-    known = {name: value for name, value in values.items() if name in others and value is not None}
-    return asked, {name: value_of(others[name], jsonable(None, value)) for name, value in known.items()}
+    known: Document = {}
+    for name, value in values.items():
+        if name in others and value is not None:
+            with suppress(InputError):  # what training never saw says nothing
+                known[name] = value_of(others[name], jsonable(None, value))
+    return asked, known
 
 
 def cell(space: Workspace, model: str, data: str, row: int, column: str) -> Document:
@@ -153,9 +157,7 @@ def fill_all(space: Workspace, model: str, data: str) -> Document:
 
     def work(job: Job) -> Document:
         table = found.X
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # how many gaps stay is said below
-            parts = list(in_parts(job, table, lambda rows: (kept.model.transform(rows), *kept.model.intervals(rows))))
+        parts = list(in_parts(job, table, lambda rows: (kept.model.transform(rows), *kept.model.intervals(rows))))
         filled, low, high = (joined([part[which] for part in parts]) for which in range(3))
         new = table.isna().to_numpy() & ~filled.isna().to_numpy()
         marks = {

@@ -9,6 +9,7 @@ from queue import Queue
 from typing import Any, final
 
 from ..errors import AnyOrderError, InputError
+from .notes import heard
 
 Document = dict[str, Any]
 MOST_WAITING, MOST_REMEMBERED = 20, 60
@@ -28,6 +29,7 @@ class Job:
     progress: Document = field(default_factory=dict)
     result: Document | None = None
     error: str | None = None
+    notes: list[str] = field(default_factory=list)  # what the library remarked
     version: int = 0  # counts what changed, for those who watch
     _cancelled: threading.Event = field(default_factory=threading.Event)
     _enough: threading.Event = field(default_factory=threading.Event)
@@ -56,6 +58,7 @@ class Job:
             "progress": self.progress,
             "result": self.result,
             "error": self.error,
+            "notes": self.notes,
             "version": self.version,
         }
 
@@ -131,7 +134,9 @@ class Jobs:
 def do(job: Job, work: Work) -> None:
     """The work, and what came of it; a person is told what they can do about an error, the log has the rest."""
     try:
-        job._end("done", work(job))
+        with heard() as job.notes:
+            result = work(job)
+        job._end("done", result)
     except KeyboardInterrupt:
         job._end("cancelled")
     except AnyOrderError as error:

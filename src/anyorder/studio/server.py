@@ -27,6 +27,7 @@ from ..errors import AnyOrderError, InputError
 from .endpoints import DOING, FILES, LOOKING, VIEWS, Endpoint, arguments, description, json_in
 from .guard import Guard, TooLargeError
 from .jobs import OVER, UNEXPECTED
+from .notes import heard, remarks_are_heard
 from .uploads import Part, keep_upload, open_upload
 from .workspace import NotThereError, Workspace
 
@@ -54,7 +55,8 @@ def build_app(space: Workspace, token: str, hosts: list[str] | None = None, most
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
+        with remarks_are_heard():
+            yield
         space.close()
 
     routes = [
@@ -142,12 +144,15 @@ def doing(space: Workspace, one: Endpoint, limits: Limits) -> Answer:
 async def answered(space: Workspace, one: Endpoint, said: dict[str, Any], limits: Limits, request: Request) -> Response:
     """What the function says; nothing, if the browser gave up while the question waited for its turn."""
     made = arguments(one.function, said)
-    if not one.thinks:
-        return document(await run_sync(lambda: one.function(space, **made), limiter=limits.looking))
-    async with limits.thinking:
-        if await request.is_disconnected():
-            return Response(status_code=GONE)
-        return document(await run_sync(lambda: one.function(space, **made), limiter=anyio.CapacityLimiter(1)))
+    with heard() as notes:
+        if not one.thinks:
+            found = await run_sync(lambda: one.function(space, **made), limiter=limits.looking)
+            return document(found | {"notes": notes})
+        async with limits.thinking:
+            if await request.is_disconnected():
+                return Response(status_code=GONE)
+            found = await run_sync(lambda: one.function(space, **made), limiter=anyio.CapacityLimiter(1))
+            return document(found | {"notes": notes})
 
 
 def document(content: Any) -> Response:
@@ -197,7 +202,9 @@ def uploading(space: Workspace, function: Callable[..., Any], limits: Limits) ->
         async with request.form(max_files=MOST_FILES, max_fields=1) as form:
             files = [one for one in form.getlist("file") if not isinstance(one, str)]
             parts = [Part(one.filename or "file", one.file) for one in files]
-            return document(await run_sync(lambda: function(space, parts), limiter=limits.looking))
+            with heard() as notes:
+                found = await run_sync(lambda: function(space, parts), limiter=limits.looking)
+            return document(found | {"notes": notes})
 
     return answer
 

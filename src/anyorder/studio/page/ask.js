@@ -1,6 +1,6 @@
 // Ask: a sentence of chips; the distribution beside the marginal, what it rests on, and what moved it.
 import { get, latest } from "./api.js";
-import { count, h, notice, percent, replace, same, select, shown, tidy } from "./dom.js";
+import { count, h, notice, percent, remarks, replace, same, select, shown, tidy } from "./dom.js";
 import { adder, chip, editor, first, says } from "./conditions.js";
 import { bars, distribution } from "./plots.js";
 
@@ -43,7 +43,7 @@ export async function render(place, app) {
     answers.classList.remove("waiting");
     if (error) return void replace(answers, h("div", { class: "card" }, h("p", {}, error.message)));
     replace(answers, answer.answers.map((one) => card(one, Object.keys(given).length > 0)));
-    replace(calls, same(answer, Boolean(calls.querySelector("details")?.open)));
+    replace(calls, remarks(answer), same(answer, Boolean(calls.querySelector("details")?.open)));
   });
   const drawMoved = latest((found, error) => replace(moved, error || !found || found.conditions.length < 1 ? null : h("section", { class: "card" },
     h("h2", {}, `What moved the answer for ${found.target}`),

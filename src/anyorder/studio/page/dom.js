@@ -69,6 +69,9 @@ export function notice(text) {
   if (text) notice.timer = setTimeout(() => (place.hidden = true), 9000);
 }
 
+// What the library remarked about an answer.
+export const remarks = (answer) => answer.notes?.length ? h("p", { class: "soft small remark" }, answer.notes.join(" ")) : null;
+
 // The same answer in Python and on the command line, to copy.
 export function same(answer, open = false) {
   const one = (title, text) => [

@@ -53,6 +53,7 @@ export const app = {
     });
     line.element.remove();
     if (end.state === "failed") notice(end.error);
+    else if (end.notes?.length) notice(end.notes.join(" "));
     return end.state === "done" ? end.result : null;
   },
 };
