@@ -3,7 +3,9 @@
 const token = document.querySelector('meta[name="studio-token"]').content;
 const headers = { "X-Studio-Token": token };
 
-export class Refused extends Error {}
+export class Refused extends Error {
+  name = "Refused";
+}
 
 async function read(answer) {
   const text = await answer.text();

@@ -2,13 +2,13 @@
 import { h, s, percent, shown, tidy, bytes } from "./dom.js";
 
 export function plot(draw, label) {
-  const place = h("div", { role: "img", "aria-label": label });
+  const ruler = h("div"), body = h("div"); // what is observed must not grow with what is drawn
   let width = 0;
   new ResizeObserver(() => {
-    const now = Math.round(place.clientWidth);
-    if (now && now !== width) place.replaceChildren(draw((width = now)));
-  }).observe(place);
-  return place;
+    const now = Math.round(ruler.clientWidth);
+    if (now && now !== width) body.replaceChildren(draw((width = now)));
+  }).observe(ruler);
+  return h("div", { role: "img", "aria-label": label }, ruler, body);
 }
 
 const canvas = (width, height, ...children) =>
