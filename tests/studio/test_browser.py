@@ -171,7 +171,7 @@ def test_paint_completes_a_picture(page, theme):
 def test_compress_shows_sizes(page, theme, people, tmp_path):
     go(page, "/compress")
     people.to_csv(tmp_path / "people.csv", index=False)
-    page.set_input_files("input[type=file]", tmp_path / "people.csv")
+    page.set_input_files("input[type=file] >> nth=0", tmp_path / "people.csv")
     page.wait_for_selector("text=every byte came back", timeout=120_000)
     keep(page, theme, "compress")
 

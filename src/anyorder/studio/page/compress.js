@@ -31,8 +31,9 @@ export async function render(place, app) {
     found.columns.length ? h("section", { class: "card" }, h("h2", {}, "What every column takes"), sizes([...found.columns].sort((a, b) => b.bytes - a.bytes).slice(0, 30))) : null);
   }
   const file = h("input", { type: "file", hidden: true, onchange: (e) => take([...e.target.files]) });
-  const zone = h("div", { class: "drop" }, h("p", {}, "Drop a table or a folder of images here"),
-    h("button", { type: "button", class: "main", onclick: () => file.click() }, "Choose a file"), says, file);
+  const folder = h("input", { type: "file", hidden: true, webkitdirectory: true, onchange: (e) => take([...e.target.files].filter((one) => !one.name.startsWith("."))) });
+  const zone = h("div", { class: "drop" }, h("p", {}, "Drop a table or a folder of images here"), h("div", { class: "row", style: { justifyContent: "center" } },
+    h("button", { type: "button", class: "main", onclick: () => file.click() }, "Choose a file"), h("button", { type: "button", onclick: () => folder.click() }, "Choose a folder")), says, file, folder);
   dropping(zone, take);
   replace(place, h("h1", {}, "Compress"), h("p", { class: "lead" }, "Every byte comes back. A model is learned from the file itself, and put into the archive if that makes it smaller."),
     zone, h("div", { class: "row", style: { margin: ".8rem 0" } }, h("label", {}, "effort", h("input", { type: "number", min: 0.01, max: 100, step: "any", value: 1, onchange: (e) => (effort = Number(e.target.value)) }))), results);

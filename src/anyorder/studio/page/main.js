@@ -88,6 +88,7 @@ function tabs() {
     href: address(view, keep), "data-view": view, "aria-current": view === app.view ? "page" : null,
     "aria-disabled": able(view) ? null : "true", title: able(view) ? null : "No open model answers this kind of question",
   }, VIEWS[view].title)));
+  document.querySelector("#tabs [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
 }
 
 async function show() {

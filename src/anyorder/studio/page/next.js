@@ -47,7 +47,7 @@ export async function render(place, app) {
       lines.length ? bars(lines.map((one) => ({ label: one.cost === 1 ? one.measurement : `${one.measurement} (${shown(one.cost)})`, value: Math.max(0, one.gain) / Math.LN2, error: one.standard_error / Math.LN2 })), (bits) => `${bits.toFixed(3)} bit`, "expected information of each measurement") : null,
       lines.length ? entry(lines, best) : null));
     replace(right, h("section", { class: "card" }, h("h2", {}, found.target), distribution(found.distribution),
-      Object.keys(known).length ? h("div", { class: "legend" }, h("span", {}, "filled: given what is known"), h("span", {}, "behind it: nothing known")) : null, facts(found.distribution)));
+      Object.keys(known).length ? h("div", { class: "legend" }, h("span", {}, "filled: given what is known"), h("span", {}, "dashed: nothing known")) : null, facts(found.distribution)));
     replace(calls, same(found));
     replace(spent, `Spent so far: ${shown(cost())}`);
   });

@@ -44,11 +44,11 @@ function start(place, app) {
   const openModel = async (name) => opened(app, await post("/do/open", { name }));
   replace(place,
     h("h1", {}, "What do you want to look at?"),
-    h("p", { class: "lead" }, "Open some data, let a model learn them, then ask anything of it: any columns given any others, gaps, the next question worth asking."),
+    h("p", { class: "lead" }, "Open some data, let a model learn them, then ask anything: any columns given any others, gaps, the next question worth asking."),
     zone, h("div", { style: { height: "1rem" } }),
     h("div", { class: "columns" },
       h("section", { class: "card" }, h("h2", {}, "Samples"), h("ul", { class: "list" },
-        all.samples.map((one) => quick(one.sample, one.says, async () => opened(app, await post("/do/sample", { sample: one.sample })))))),
+        all.samples.map((one) => quick(one.sample, one.says, async () => app.go("open", { data: (await post("/do/sample", { sample: one.sample })).data, effort: "0.1" }))))),
       h("section", { class: "card" }, h("h2", {}, "Models that come along"), h("ul", { class: "list" },
         all.shipped.map((name) => quick(name, "images, trained already", () => openModel(name))))),
       all.saved.length ? h("section", { class: "card" }, h("h2", {}, "Your saved models"), h("ul", { class: "list" },
@@ -80,7 +80,7 @@ export function dropping(zone, take) {
 
 async function dataset(place, app, about) {
   const kinds = {}, body = h("tbody"), settings = {};
-  let effort = 1;
+  let effort = Number(app.params.effort) || 1;
   const line = (one) => h("tr", {},
     h("td", {}, h("b", {}, one.name)),
     h("td", {}, select(`Kind of ${one.name}`, [{ value: "", text: one.name in kinds ? "as found" : one.kind }, ...KINDS], kinds[one.name] || "", async (kind) => {
@@ -119,7 +119,7 @@ async function dataset(place, app, about) {
     h("div", { class: "row spread" }, h("h1", {}, about.name), h("a", { class: "button", href: "/open", "data-view": "open" }, "Open something else")),
     h("p", { class: "lead" }, `${count(about.count)} ${about.counted}`, about.columns ? `, ${about.columns.length} columns. Correct a kind if it was taken wrongly, then let a model learn them.` : ` of ${about.shape.join(" × ")} pixels${about.classes.length ? `, in ${about.classes.length} classes` : ""}.`),
     h("div", { class: "card" },
-      h("div", { class: "row" }, h("label", {}, "Learn", select("How long to learn", efforts, "1", (value) => (effort = Number(value)))),
+      h("div", { class: "row" }, h("label", {}, "Learn", select("How long to learn", efforts, String(effort), (value) => (effort = Number(value)))),
         about.settings.includes("keep_rows") ? h("label", {}, h("input", { type: "checkbox", checked: true, onchange: (e) => (settings.keep_rows = e.target.checked) }), "keep the rows in the model") : null,
         about.settings.includes("size") ? h("label", {}, "Network", select("Size of the network", ["small", "fine", "medium", "large"], "small", (value) => (settings.size = value))) : null,
         begin),

@@ -19,7 +19,7 @@ export async function render(place, app) {
 
   function show(box = null) {
     paintOn(sheet, { height, width, channels, bytes: textOf(image) });
-    const context = sheet.getContext("2d"), now = context.getImageData(0, 0, width, height);
+    const context = sheet.getContext("2d", { willReadFrequently: true }), now = context.getImageData(0, 0, width, height);
     for (let k = 0; k < pixels; k++) {
       const x = k % width, y = Math.floor(k / width), inside = box && x >= box[0] && x <= box[2] && y >= box[1] && y <= box[3];
       const edge = document.activeElement === sheet && x === cursor.x && y === cursor.y;

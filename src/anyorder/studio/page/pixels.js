@@ -16,7 +16,7 @@ export function drawn(picture, label = "picture") {
 }
 
 export function paintOn(canvas, picture, colour = (value) => [value, value, value]) {
-  const values = bytesOf(picture.bytes), context = canvas.getContext("2d");
+  const values = bytesOf(picture.bytes), context = canvas.getContext("2d", { willReadFrequently: true });
   const image = context.createImageData(picture.width, picture.height);
   for (let k = 0; k < picture.width * picture.height; k++) {
     const rgb = picture.channels === 3 ? [values[3 * k], values[3 * k + 1], values[3 * k + 2]] : colour(values[k]);
