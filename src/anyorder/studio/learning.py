@@ -161,8 +161,5 @@ def pictures(space: Workspace, data: str, start: int = 0, count: int = 24) -> Do
         raise InputError(f"{found.name} is {found.modality.what}, and has no pictures.")
     top = int(np.max(found.X)) if len(found.X) else 1
     shown = [picture(np.asarray(one) * (255 // top if top < 128 else 1)) for one in found.X[start : start + count]]
-    labels = [
-        None if found.y is None else jsonable(None, one)
-        for one in (found.y if found.y is not None else found.X)[start : start + count]
-    ]
+    labels = [] if found.y is None else [jsonable(None, one) for one in found.y[start : start + count]]
     return {"data": data, "count": len(found.X), "start": start, "pictures": shown, "labels": labels}

@@ -61,7 +61,7 @@ class Upload:
 
     def _one(self, part: Part) -> Path:
         """The suffix of a name says how to read a file; the rest of the name is ours."""
-        path = self.folder / f"data{suffix_of(self.name)}"
+        path = self.folder / f"the-file{suffix_of(self.name)}"
         written(part.content, path)
         return path
 
