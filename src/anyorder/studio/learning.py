@@ -159,7 +159,7 @@ def pictures(space: Workspace, data: str, start: int = 0, count: int = 24) -> Do
         raise InputError(f"Got start={start}, count={count}; expected start from 0 and count from 1 to 100.")
     if hasattr(found.X, "iloc"):
         raise InputError(f"{found.name} is {found.modality.what}, and has no pictures.")
-    top = int(np.max(found.X)) if len(found.X) else 1
-    shown = [picture(np.asarray(one) * (255 // top if top < 128 else 1)) for one in found.X[start : start + count]]
+    part, top = np.asarray(found.X[start : start + count]), int(np.max(found.X, initial=1))
+    shown = [picture(one) for one in (np.round(part * (255 / top)) if top < 128 else part)]  # few levels from black to white
     labels = [] if found.y is None else [jsonable(None, one) for one in found.y[start : start + count]]
     return {"data": data, "count": len(found.X), "start": start, "pictures": shown, "labels": labels}
