@@ -20,6 +20,7 @@ HOSTILE = [
     "d1", "m3", "m4", "j1", "income", '{"income": {"low": 1e308, "high": -1e308}}', '{"joined": {"low": "9999-99-99"}}',
     "A" * 3000, "\u200b\u202e", '{"costs": {}}', '["a", 1]', "0", "1", "500", "-5.5", "2147483648", "9007199254740993",
 ]  # fmt: skip
+pytestmark = pytest.mark.filterwarnings("always::UserWarning")
 TRACES = ("Traceback", 'File "', "/work", "/tmp", "/home", "site-packages", ".py")
 
 

@@ -12,11 +12,15 @@ from PIL import Image
 
 from anyorder.errors import InputError
 from anyorder.studio.jobs import Jobs
+from anyorder.studio.notes import remarks_are_heard
 from anyorder.studio.server import PAGE, build_app
 from anyorder.studio.workspace import Workspace, tidy_name
 from studio_client import TOKEN, Studio, TestClient
 
 CSV = b"age,city\n" + b"".join(b"%d,%s\n" % (20 + k % 20, [b"Oslo", b"Rome"][k % 2]) for k in range(40))
+
+
+pytestmark = pytest.mark.filterwarnings("always::UserWarning")  # remarks are for people, and heard by the server
 
 
 # What may ask
@@ -335,6 +339,14 @@ def test_the_message_says_what_is_wrong(studio, path, params, says):
     answer = studio.get(path, **params)
     assert answer.status_code in (400, 404)
     assert says in answer.json()["error"]
+
+
+def test_a_remark_is_heard_by_the_request_that_caused_it(studio):
+    with remarks_are_heard():
+        far = studio.get("/ask.json", model="m3", target="city", given='{"age": 99}').json()
+        near = studio.get("/ask.json", model="m3", target="city", given='{"age": 30}').json()
+    assert "outside what was seen" in far["notes"][0]
+    assert near["notes"] == []
 
 
 def test_the_description_names_every_endpoint(studio):
