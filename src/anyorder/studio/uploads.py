@@ -62,7 +62,7 @@ class Upload:
     def _one(self, part: Part) -> Path:
         """The suffix of a name says how to read a file; the rest of the name is ours."""
         path = self.folder / f"the-file{suffix_of(self.name)}"
-        written(part.content, path)
+        written(part.content, path, self.name)
         return path
 
     def _several(self, parts: list[Part]) -> Path:
@@ -75,7 +75,7 @@ class Upload:
                 raise InputError(f"The folder {kind!r:.60} cannot name a class; expected letters, numbers and blanks.")
             inside = place / kind if kind else place
             inside.mkdir(parents=True, exist_ok=True)
-            written(part.content, inside / f"{number:06}{suffix_of(name)}")
+            written(part.content, inside / f"{number:06}{suffix_of(name)}", tidy_name(name))
         return place
 
 
@@ -87,14 +87,14 @@ def suffix_of(name: str) -> str:
     return whole if SUFFIX.fullmatch(whole) else ""
 
 
-def written(content: BinaryIO, path: Path) -> None:
+def written(content: BinaryIO, path: Path, name: str) -> None:
     with open(path, "wb") as file:
         shutil.copyfileobj(content, file, PART_BYTES)
     if path.suffix == ".gz":
-        check_swelling(path)
+        check_swelling(path, name)
 
 
-def check_swelling(path: Path) -> None:
+def check_swelling(path: Path, name: str) -> None:
     """A small file that unpacks to gigabytes is refused before anybody reads it whole."""
     most = max(MOST_SWELLING * path.stat().st_size, 2**24)
     size = 0
@@ -103,11 +103,9 @@ def check_swelling(path: Path) -> None:
             while part := file.read(PART_BYTES):
                 size += len(part)
                 if size > most:
-                    raise InputError(
-                        f"{path.name} unpacks to more than {MOST_SWELLING} times its size. Unpack it yourself first."
-                    )
+                    raise InputError(f"{name} unpacks to more than {MOST_SWELLING} times its size. Unpack it yourself first.")
     except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"{path.name} is no whole gzip file. Copy it again, or name it without .gz.") from error
+        raise FormatError(f"{name} is no whole gzip file. Copy it again, or name it without .gz.") from error
 
 
 def open_upload(space: Workspace, parts: Iterable[Part]) -> Document:
