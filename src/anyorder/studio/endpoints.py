@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable, Mapping
+from importlib.metadata import version
 from inspect import Parameter, getdoc, signature
 from types import NoneType, UnionType
 from typing import Any, NamedTuple, get_args, get_origin
@@ -137,9 +138,7 @@ def description() -> Document:
         token = {"name": "X-Studio-Token", "in": "header", "required": True, "schema": {"type": "string"}}
         request = {"content": {"application/json": {"schema": body}}}
         paths[one.path] = {"post": operation(one) | {"parameters": [token], "requestBody": request}}
-    from .. import __version__
-
-    return {"openapi": "3.1.0", "info": {"title": "anyorder studio", "version": __version__}, "paths": paths}
+    return {"openapi": "3.1.0", "info": {"title": "anyorder studio", "version": version("anyorder")}, "paths": paths}
 
 
 def operation(one: Endpoint) -> Document:
