@@ -92,7 +92,7 @@ def test_open_shows_columns_and_learns(page, theme):
     assert page.locator("tbody tr").count() == 5
     keep(page, theme, "data")
     page.select_option("select[aria-label='Kind of age']", "category")
-    page.wait_for_selector("text=as found")
+    page.wait_for_selector("option:text('as found')", state="attached")
     page.select_option("select[aria-label='How long to learn']", "0.1")
     page.click("text=Learn it")
     page.wait_for_selector(".sentence", timeout=120_000)
@@ -160,7 +160,7 @@ def test_the_next_question_narrows_the_target(page, theme):
 def test_paint_completes_a_picture(page, theme):
     go(page, "/paint?model=m4&data=d2")
     page.wait_for_selector("canvas.paint")
-    page.click("text=left >> nth=0")
+    page.click("button:text-is('left')")
     page.click("text=Complete it")
     page.wait_for_selector("text=Use it", timeout=60_000)
     keep(page, theme, "paint")
