@@ -25,7 +25,7 @@ from .modalities.tables.preview import OnClassToo
 from .modalities.tables.report import Report
 from .models.trained import BAD_CONTENT, Trained
 from .schema import Schema
-from .subsets import Order, Schedule
+from .subsets import Order, Planned, Schedule
 from .training import Check, Objective, load_model_and_more, save_model
 from .training.checkpoint import history_of
 from .training.loop import choose_device
@@ -191,6 +191,14 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def score(self, X: Any, y: Any = None) -> float:
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
+
+    def plan(self, X: Any, steps: int) -> Planned:
+        """The `schedule` of so many steps that costs data like X the fewest nats, for `sample` and `score_samples`.
+
+        It is found by dynamic programming from what a value costs when so many others are known, measured on X: give rows or
+        images that were held out of `fit`.
+        """
+        return self._ask("plan", X, steps)
 
     def transform(self, X: Frame) -> Frame:
         """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row.

@@ -12,11 +12,11 @@ from torch import Generator, Tensor
 
 from ...distributions import ColourMixture, LogisticMixture, default_head
 from ...errors import InputError
-from ...inference import ModeAndStep, fixed_orders, mixture_log_prob, sample, seeded, walk
+from ...inference import ModeAndStep, fixed_orders, mixture_log_prob, plan, sample, seeded, step_losses, walk
 from ...models.any_order import AnyOrderModel
 from ...networks import SIZES, UNet, UNetSize
 from ...schema import Mask, Values
-from ...subsets import Order, Precedence, Quadratic, Question, RandomOrder, Repeated, Schedule
+from ...subsets import Order, Planned, Precedence, Quadratic, Question, RandomOrder, Repeated, Schedule
 from ...training import Check, Objective, Recipe, ardm, fit
 from ...validation import is_whole, whole_number
 from ..base import Document, Fitted, Training, chosen_schedule
@@ -158,6 +158,7 @@ class FittedImages(Fitted):
     def describe(self) -> Document:
         return {
             "what": self.encoder.says(),
+            "network": "a U-Net",
             "held_out_bits_per_dimension": self.held_out_bits,
             "parameters": self.weights,
             "keeps_rows": 0,
@@ -246,6 +247,14 @@ class FittedImages(Fitted):
         context, cut = self._context(label, len(x), mode), self._schedule(steps, schedule)
         out = mixture_log_prob(self.model, x, Question(~asked, asked), several, schedule=cut, context=context)
         return out.double().numpy()
+
+    def plan(self, X: Any, steps: int, *, seed: int = 0) -> Planned:
+        """The schedule of so many steps that costs images like these the fewest nats."""
+        if self.encoder.base:
+            raise InputError(f"Values with {self.encoder.digits} digits each are revealed digit after digit: use steps=.")
+        x = self.encoder.encode(X)
+        losses = step_losses(self.model, x, torch.ones_like(x, dtype=torch.bool), seeded(seed))
+        return plan(losses, whole_number("steps", steps, 1))
 
     def _drawn(self, x: Values, known: Mask, how: "Drawing", rng: Generator) -> Values:
         parts = [
