@@ -32,9 +32,16 @@ Label = Any  # None, the number of a class, or its name if classes have names; o
 
 
 def build_image_model(
-    encoder: ImageEncoder, size: UNetSize = SIZES["small"], context: tuple[int, ...] = (), seed: int = 0
+    encoder: ImageEncoder,
+    size: UNetSize = SIZES["small"],
+    context: tuple[int, ...] = (),
+    seed: int = 0,
+    step: int | None = None,
 ) -> AnyOrderModel:
-    """An untrained U-Net; `context` is how many codes each thing has that it may be told, such as the class of an image."""
+    """An untrained U-Net; `context` is how many codes each thing has that it may be told, such as the class of an image.
+
+    `step` is the column of the context that counts the values that are known, if there is one.
+    """
     schema = encoder.schema
     head = default_head(schema.variables[0].domain)
     if isinstance(head, LogisticMixture | ColourMixture):
@@ -53,6 +60,7 @@ def build_image_model(
             size.attention,
             top=encoder.levels - 1 if encoder.base else 0,
             around=size.around,
+            step=step if size.step_by_sines else None,
         )
     return AnyOrderModel(schema, heads, network)
 
@@ -69,7 +77,7 @@ def fit_images(
     modes = () if objective is None else objective.modes()
     told = (len(modes), len(encoder) + 1) if modes else ()
     classes = () if labels is None else (int(labels.max()) + 1,)
-    model = build_image_model(encoder, size, (*told, *classes), training.seed)
+    model = build_image_model(encoder, size, (*told, *classes), training.seed, 1 if modes else None)
     context = None if labels is None else mostly_told(labels, training.seed)
     recipe = image_recipe(encoder, len(x), max(1, round(IMAGE_STEPS * training.effort)), training.seed, training.device)
     if objective is not None:
