@@ -329,7 +329,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Frame:
         """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
 
-        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        `gain` is how many nats the measurement is expected to tell about the target, with the standard error of its draws: how
+        well the model knows the joint is not in it. `costs` names
         what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
         measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
         gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
