@@ -31,6 +31,7 @@ from .joint_draws import (
 from .sampling import Estimate
 
 MOST_DRAWS, MOST_BINNED = 128, 512  # rows of one model call: the distributions of a memory hold a number for every row remembered
+RARE = 1.5  # how much more than it tells on average a rare outcome may tell about the targets
 
 Sets = Sequence[tuple[int, ...]]
 
@@ -406,7 +407,7 @@ class TargetBins(Estimator):
             told = [self._some(model, start, sets[k : k + together], rng) for k in range(0, len(sets), together)]
             value, error = (torch.cat(column, dim=-1) for column in zip(*told, strict=True))
             drawn = [not self._counted(model.schema, targets, members) for members in sets]
-            error = error.hypot(most_told(model, x[rows], given[rows], targets, sets, drawn) / self.draws)
+            error = error.hypot(RARE * most_told(model, x[rows], given[rows], targets, sets, drawn) / self.draws)
             parts.append([value, error])
         return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
