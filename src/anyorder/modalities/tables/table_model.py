@@ -101,14 +101,18 @@ def fit_table(
     recipe = recipe if objective is None else replace(recipe, objective=objective)
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
+    trained, held = parts = split(present, recipe)
+
+    def fit_network() -> list[Check]:
+        found = fit(network, x, present, recipe, progress=progress, copies=copies, parts=parts)
+        return raise_if_interrupted(found).history
+
     if len(rows) < FEW_ROWS:
-        return TrainedTable(
-            network, raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        )
+        return TrainedTable(network, fit_network())
     if len(schema) > MOST_COLUMNS:
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        return TrainedTable(of_wide(network, x, present, recipe, keep_rows, rng, copies, asked), history)
-    (trained, held), kept = split(present, recipe), remembered(rows, seed)
+        history = fit_network()
+        return TrainedTable(of_wide(network, x, present, parts, keep_rows, rng, copies, asked), history)
+    kept = remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
     with limited_threads(1), Background() as beside:
@@ -121,7 +125,7 @@ def fit_table(
         early = start_growing(beside, schema, x[trained], present[trained], rng, count)
         enough = len(rows) > MEMORY_MUST_PAY_FROM  # a tenth more rows would not change the trees
         late = early if enough else start_growing(beside, schema, x[all_rows], present[all_rows], rng, count)
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
+        history = fit_network()
         models = list[Trained]([network])
         if memory is not None:
             models.append(memory.result())
@@ -145,14 +149,14 @@ def of_wide(
     network: AnyOrderModel,
     x: Values,
     present: Mask,
-    recipe: Recipe,
+    parts: tuple[Tensor, Tensor],
     keep_rows: bool,
     rng: torch.Generator,
     copies: Tensor | None,
     asked: Objective,
 ) -> Trained:
     """The network of a table with many columns, and counts: a memory's metric and trees grow with the square of the columns."""
-    blend, (trained, held) = Blend([network]), (repeated(some, copies) for some in split(present, recipe))
+    blend, (trained, held) = Blend([network]), (repeated(some, copies) for some in parts)
     if not keep_rows:
         return blend
     blend.remember(values_seen(network.schema, x, present, trained, copies))
