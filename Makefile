@@ -10,7 +10,7 @@ NOT_CORE := inference heads subsets rivals networks coding training test_counts.
 	codecs/test_settings.py codecs/test_pyramid.py codecs/test_tables.py cli/test_drawing.py
 CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
 
-.PHONY: demo test test-all lint bench clean
+.PHONY: demo test test-slow test-all lint bench clean
 
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
@@ -19,8 +19,11 @@ demo: .venv/installed
 test: lint
 	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal
 
+test-slow: .venv/installed
+	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal -m slow
+
 # The core of the tests with the newest and the lowest versions of all that is needed, and archives of each read by the other.
-test-all: .venv/installed .venv-lowest/installed
+test-all: test-slow .venv-lowest/installed
 	@echo "with the versions of constraints.txt:"
 	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal $(CORE)
 	@echo "with those of constraints-lowest.txt:"

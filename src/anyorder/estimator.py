@@ -25,7 +25,7 @@ from .modalities.tables.preview import OnClassToo
 from .modalities.tables.report import Report
 from .models.trained import BAD_CONTENT, Trained
 from .schema import Schema
-from .subsets import Order, Schedule
+from .subsets import Order, Planned, Schedule
 from .training import Check, Objective, load_model_and_more, save_model
 from .training.checkpoint import history_of
 from .training.loop import choose_device
@@ -192,6 +192,14 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
+    def plan(self, X: Any, steps: int) -> Planned:
+        """The `schedule` of so many steps that costs data like X the fewest nats, for `sample` and `score_samples`.
+
+        It is found by dynamic programming from what a value costs when so many others are known, measured on X: give rows or
+        images that were held out of `fit`.
+        """
+        return self._ask("plan", X, steps)
+
     def transform(self, X: Frame) -> Frame:
         """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row.
 
@@ -321,7 +329,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Frame:
         """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
 
-        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        `gain` is how many nats the measurement is expected to tell about the target, with the standard error of its draws: how
+        well the model knows the joint is not in it. `costs` names
         what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
         measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
         gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two

@@ -248,6 +248,7 @@ def damageable():
     return images, content
 
 
+@pytest.mark.slow
 def test_flipped_bits_cost_at_most_their_block(damageable):
     (images, content), rng = damageable, np.random.default_rng(0)
     for place in rng.integers(0, len(content), 500):

@@ -55,6 +55,18 @@ Na = Annotated[
 Sep = Annotated[str | None, typer.Option(help="What is between cells of a text file; or tab.", show_default="found out")]
 Decimal = Annotated[str | None, typer.Option(help="The decimal mark of a text file.", show_default="found out")]
 Encoding = Annotated[str | None, typer.Option(help="That of a text file, such as latin1.", show_default="found out")]
+Order = Annotated[
+    str | None, typer.Option(help="One order instead of several: forward (of the columns), or backward.", show_default=False)
+]
+Schedule = Annotated[
+    str | None, typer.Option(help="How --steps are spread: even, quadratic (few values at first) or cosine.", show_default=False)
+]
+Mode = Annotated[str | None, typer.Option(help="Of a model trained for SFARM's modes: one of them.", show_default=False)]
+Label = Annotated[
+    str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
+Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
@@ -122,6 +134,15 @@ def fit(
     size: Annotated[
         str | None, typer.Option(help="The network for images: small, fine, medium, large or a paper's.", show_default="small")
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="What to train for: ardm, mdlm, ace, mac, mac-exact, mac-all-edges, ardm+mac, sfarm.", show_default=False
+        ),
+    ] = None,
+    base: Annotated[
+        int | None, typer.Option(help="Of images: learn values digit by digit in this base (upscaling).", show_default=False)
+    ] = None,
     seed: Seed = 0,
     kind: Kinds = None,
     na: Na = None,
@@ -149,7 +170,11 @@ def fit(
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
+    from .paths import objective_named
+
     own = {
+        "objective": ("--objective", objective_named(objective)),
+        "base": ("--base", base),
         "kinds": ("--kind", kinds_of(kind or []) or None),
         "na": ("--na", sentinels_of(na or [])),
         "keep_rows": ("--without-rows", False if without_rows else None),
@@ -262,6 +287,9 @@ def score(
         list[str] | None, typer.Option(help="Columns to score; all that are not given.", show_default=False)
     ] = None,
     given: Annotated[list[str] | None, typer.Option(help="Columns that are known.", show_default=False)] = None,
+    order: Order = None,
+    steps: Steps = None,
+    schedule: Schedule = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write row and log_prob of every row here.", show_default=False)
     ] = None,
@@ -278,10 +306,11 @@ def score(
     """
     targets, known = parse_names(target or []), parse_names(given or [])
     check_files(output, model, table)
-    from . import filling, printing
+    from . import filling, paths, printing
 
     model_, frame = load_both(model, "score_samples", table, dialect=Dialect(sep, decimal, encoding))
-    scores, document = filling.score(model_, frame, targets, known)
+    how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
+    scores, document = filling.score(model_, frame, targets, known, **how)
     if output:
         write_table(scores, output)
         document["written"] = str(output)
@@ -435,10 +464,6 @@ def sentinels_of(texts: list[str]) -> dict[str | None, list[str]] | None:
     return found or None
 
 
-Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
-Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
-
-
 @app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
 def sample(
     model: ModelFile,
@@ -450,9 +475,10 @@ def sample(
     grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
     film: Annotated[Path | None, typer.Option(help="And all steps into this .gif file.", show_default=False)] = None,
     steps: Steps = None,
-    label: Annotated[
-        str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
-    ] = None,
+    label: Label = None,
+    mode: Mode = None,
+    order: Order = None,
+    schedule: Schedule = None,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
     json: AsJson = False,
@@ -460,14 +486,17 @@ def sample(
     """Draw new rows, given the values of some columns; or new images."""
     parts = parse_evidence(given or [])
     check_files(output if grid is None else None, model)
-    model_ = load(model, "sample", seed, given=given, label=label)
+    from . import paths
+
+    model_ = load(model, "sample", seed, given=given, label=label, mode=mode)
+    how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
     drawn_as_pictures = "film" in model_.fitted_.verbs()
     if not drawn_as_pictures:
         if grid is not None or film is not None:
             raise InputError(f"--grid and --film are for pictures; {model.name} is a model of {model_.fitted_.what}. Use -o.")
         from . import filling
 
-        drawn, about = filling.sample(model_, n, parts, steps=steps, temperature=temperature)
+        drawn, about = filling.sample(model_, n, parts, temperature=temperature, **how)
         deliver(model_, drawn, about, output, json)
         return
     if grid is None or output is not None:
@@ -477,12 +506,13 @@ def sample(
     from ..modalities.images.pixels import check_lossless
     from . import pictures, printing
 
+    drawn = {**how, "temperature": temperature, "label": label, "mode": mode}
     check_lossless(grid)
     check_place(grid, model)
     if film is not None:
-        pictures.check_film(film, steps, temperature)
+        pictures.check_film(film, drawn)
         check_place(film, model, grid)
-    document = pictures.sample(model_, n, pictures.DrawnImages(steps, label, temperature), grid, film)
+    document = pictures.sample(model_, n, drawn, steps, grid, film)
     printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
 
 
@@ -497,6 +527,9 @@ def inpaint(
     half: Annotated[str | None, typer.Option(help="left, right, top or bottom.", show_default=False)] = None,
     n: Annotated[int, typer.Option("-n", "--draws", min=1, help="How many completions.")] = 4,
     steps: Steps = None,
+    label: Label = None,
+    mode: Mode = None,
+    schedule: Schedule = None,
     temperature: Temperature = 1.0,
     output: Annotated[Path, typer.Option("-o", "--output", help="All side by side; and a file each, named after it.")] = Path(
         "inpainted.png"
@@ -506,13 +539,13 @@ def inpaint(
 ) -> None:
     """Fill what is missing of an image, several times; no known pixel is touched."""
     from ..modalities.images.pixels import check_lossless
-    from . import pictures, printing
+    from . import paths, pictures, printing
 
     check_lossless(output)
     check_place(output, photo, model, *([mask] if mask else []))
 
-    drawn = pictures.DrawnImages(steps, None, temperature)
-    document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, drawn, output)
+    how = {"temperature": temperature, "label": label, "mode": mode, **paths.schedule_named(schedule, steps)}
+    document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, how, steps, output)
     printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
 
 

@@ -162,12 +162,12 @@ def sample(model: AnyOrder, n: int, parts: tuple[QuestionPart, ...], **how: Any)
     return drawn, {"rows": len(drawn), "given": [write_part(part) for part in parts]}
 
 
-def score(model: AnyOrder, frame: Frame, target: list[str], given: list[str]) -> tuple[Frame, Document]:
+def score(model: AnyOrder, frame: Frame, target: list[str], given: list[str], **how: Any) -> tuple[Frame, Document]:
     """log p(target | given) of every row, and a summary."""
     for name in (*target, *given):
         find_column(model.encoder_, name)
     asked = target or [c.name for c in model.encoder_.columns if c.name not in given]
-    nats = model.score_samples(frame, target or None, given)
+    nats = model.score_samples(frame, target or None, given, **how)
     there = [name for name in asked if name in frame]
     order = nats.argsort(kind="stable")
     about = {

@@ -16,7 +16,7 @@ from ..io.shipped import model_file
 from ..modalities.base import Modality, Training
 from ..modalities.tables.preview import COMMAND_LINE, Preview
 from ..modalities.tables.table_files import Frame
-from ..validation import seed_of
+from ..validation import check_positive, seed_of
 from .printing import say
 
 Document = dict[str, Any]
@@ -37,10 +37,11 @@ def fit(
     """
     start = time.monotonic()
     X, y, weights = modality.read(data, **written)
-    model = AnyOrder(callback=progress, **settings).fit(X, y, sample_weight=weights)
-    if codec:
-        training = Training(model.effort, seed_of(model.random_state), model.device, progress)
-        model.codec_ = modality.file_codec(data, training)
+    model = AnyOrder(callback=progress, **settings)
+    check_positive("effort", model.effort)
+    training = Training(model.effort, seed_of(model.random_state), model.device, progress)
+    found = modality.file_codec(data, training) if codec else None
+    model.fit(X, y, sample_weight=weights).codec_ = found
     seconds = time.monotonic() - start
     path = keep(model, path)
     return {modality.counted: len(X), **describe(model, path), "seconds": seconds}

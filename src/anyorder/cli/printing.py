@@ -169,6 +169,8 @@ def show_kinds(document: Document) -> None:
 
 FACTS: dict[str, tuple[str, Callable[[Any], str]]] = {  # how what a document says of a model is shown, in this order
     "what": ("a model of", str),
+    "network": ("network", str),
+    "counted": ("columns", str),
     "rows": ("learned from", lambda rows: f"{rows} rows"),
     "images": ("learned from", lambda images: f"{images} images"),
     "texts": ("learned from", lambda texts: f"{texts} texts"),
@@ -191,6 +193,8 @@ def show_model(document: Document) -> None:
     if "columns" in document:
         show_columns(out, document)
         out.line()
+    if "columns" in document:
+        document = {**document, "counted": f"{len(document['columns'])} in the model, {len(document['left_out'])} left out"}
     known = [(label, text(document[fact])) for fact, (label, text) in FACTS.items() if document.get(fact) is not None]
     out.pairs(*known, ("file", f"{document['file']}, {bytes_text(document['bytes'])}"))
 

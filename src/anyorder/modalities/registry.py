@@ -24,6 +24,8 @@ def modality_named(name: str) -> Modality | None:
 
 def modality_reading(path: Path) -> Modality:
     """The kind of data that a file or folder holds, by its name."""
+    if str(path) != "-" and not path.exists():
+        raise InputError(f"There is no file or folder {str(path)!r}.")
     for one in MODALITIES:
         if one.reads(path):
             return one

@@ -58,7 +58,7 @@ def description_in(path: Path, about: Mapping[str, Any]) -> Any:
     if "model" in about:
         return about["model"]
     if "network" in about:
-        return {"kind": "network", **about}
+        return {**about, "kind": "network"}
     raise FormatError(f"{path.name} was written by an earlier version of anyorder, which kept other models. {WHY_REFUSED}")
 
 
