@@ -1,5 +1,7 @@
 """anyorder itself with its defaults: the mixture of four fixed orders, mass by construction."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import torch
@@ -14,7 +16,9 @@ from .exchange import Cells, Masks, Score, Task, serve
 def fit(task: Task) -> Score:
     torch.set_num_threads(1)
     kinds = {f"x{i}": "category" if levels else "number" for i, levels in enumerate(task.levels)}
-    model = AnyOrder(random_state=task.seed, kinds=kinds).fit(frame(task.train, task))
+    model = AnyOrder(effort=float(os.environ.get("ANYORDER_EFFORT", "1")), random_state=task.seed, kinds=kinds).fit(
+        frame(task.train, task)
+    )
     x, present = model.encoder_.encode(frame(task.test, task))
     orders = fixed_orders(x.shape[1], model.orders)
 

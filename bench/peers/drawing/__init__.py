@@ -1,10 +1,5 @@
-"""Models that can draw rows but not be asked about ranges and sets: they learn a table, and one counts among the rows they draw.
+"""Who can draw rows but not be asked about ranges and sets: it learns a table, and one counts among the rows it draws."""
 
-Each is a script of this folder that runs in an environment of its own, beside those of `peers`.
-"""
-
-import os
-import subprocess
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from peers import BENCH, ONE_THREAD, interpreter, last_words
 
+from .. import run
 from .exchange import Answer, Cells, Task, load_answer, save_task
 
 PEERS = ("lace", "utrees")  # the names of their scripts and of their environments
@@ -44,22 +39,12 @@ def drawn_rows(peer: str, table: pd.DataFrame, rows: int, seconds: float, seed: 
 
 
 def ask(peer: str, task: Task) -> Answer | str:
-    """From a process of its own with one thread."""
-    try:
-        python = interpreter(peer)
-    except subprocess.CalledProcessError as error:
-        return f"its environment could not be made (code {error.returncode})"
+    """From a process of its own."""
     with tempfile.TemporaryDirectory() as folder:
         source, answer = Path(folder, "in.npz"), Path(folder, "out.npz")
         save_task(task, source)
-        command = [str(python), "-m", f"sampling_peers.{peer}", str(source), str(answer)]
-        environment = os.environ | ONE_THREAD
-        most = PATIENCE * task.seconds
-        try:
-            done = subprocess.run(command, cwd=BENCH, env=environment, capture_output=True, text=True, timeout=most)
-        except subprocess.TimeoutExpired:
-            return f"timeout after {most:.0f} s"
-        return load_answer(answer) if answer.exists() else last_words(done.stderr) or f"ended with code {done.returncode}"
+        why = run(f"drawing.{peer}", peer, [source, answer], PATIENCE * task.seconds)
+        return load_answer(answer) if answer.exists() else why
 
 
 def as_cells(table: pd.DataFrame) -> tuple[Cells, NDArray[np.int64]]:

@@ -1,5 +1,7 @@
 """anyorder itself, asked like every peer, and for what only it can say: best guesses, the cdf of the truth, nats."""
 
+import os
+
 import numpy as np
 import pandas as pd
 import torch
@@ -16,7 +18,9 @@ from .exchange import Cells, Fitted, Task, serve
 def fit(task: Task) -> Fitted:
     torch.set_num_threads(1)
     kinds = {f"x{i}": "category" if levels else "number" for i, levels in enumerate(task.levels)}
-    model = AnyOrder(random_state=task.seed, kinds=kinds).fit(frame(task.train, task))
+    model = AnyOrder(effort=float(os.environ.get("ANYORDER_EFFORT", "1")), random_state=task.seed, kinds=kinds).fit(
+        frame(task.train, task)
+    )
 
     def impute(test: Cells) -> Cells:
         return np.stack([cells(filled, task) for filled in model.impute(frame(test, task), draws=task.draws)])
