@@ -50,9 +50,7 @@ FILLING = (
     Section("coverage_development"),
     Section("one_column", ("rmse", "mae", "cpu_seconds")),
     Section("one_column_development", across="method"),
-    Section(
-        "few_conditions", ("random error", "random se", "random floor", "informative error", "information")
-    ),
+    Section("few_conditions", ("random error", "random se", "random floor", "informative error", "information")),
 )
 SCORING = ("density", "density_development", "sfarm_table1", "mac_ablation_development", "mac_table7")
 CHOOSING = (Section("acquisition"), Section("acquisition_development"), Section("acquisition_speed", across="method"))
