@@ -1,17 +1,25 @@
-"""The seeds' other systems, behind the same verbs: what an any-order model is compared with."""
+"""The papers' other systems, behind the same verbs: what an any-order model is compared with."""
 
+from .baseline import Baseline
+from .d3pm import D3PM, Absorbing, Gauss, Nearest, Uniform
 from .ddpm import DDPM
 from .latent import MIWAE, VAE, FixedGaussian, LatentModel, build_convolutional
 from .latent_answers import each_log_prob, log_prob, mean, sample
 from .latent_training import BaselineRecipe, fit_baseline
 
 __all__ = [
+    "D3PM",
     "DDPM",
     "MIWAE",
     "VAE",
+    "Absorbing",
+    "Baseline",
     "BaselineRecipe",
     "FixedGaussian",
+    "Gauss",
     "LatentModel",
+    "Nearest",
+    "Uniform",
     "build_convolutional",
     "each_log_prob",
     "fit_baseline",
