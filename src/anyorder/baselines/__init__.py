@@ -3,6 +3,7 @@
 from .baseline import Baseline
 from .d3pm import D3PM, Absorbing, Gauss, Nearest, Uniform
 from .ddpm import DDPM
+from .idf import IDF, IDFSize
 from .latent import MIWAE, VAE, FixedGaussian, LatentModel, build_convolutional
 from .latent_answers import each_log_prob, log_prob, mean, sample
 from .latent_training import BaselineRecipe, fit_baseline
@@ -10,6 +11,7 @@ from .latent_training import BaselineRecipe, fit_baseline
 __all__ = [
     "D3PM",
     "DDPM",
+    "IDF",
     "MIWAE",
     "VAE",
     "Absorbing",
@@ -17,6 +19,7 @@ __all__ = [
     "BaselineRecipe",
     "FixedGaussian",
     "Gauss",
+    "IDFSize",
     "LatentModel",
     "Nearest",
     "Uniform",
