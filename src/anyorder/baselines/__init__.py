@@ -3,28 +3,34 @@
 from .baseline import Baseline
 from .d3pm import D3PM, Absorbing, Gauss, Nearest, Uniform
 from .ddpm import DDPM
+from .energy import ACE, ACESize, Importance, Quadrature, factor_bias
 from .idf import IDF, IDFSize
 from .latent import MIWAE, VAE, FixedGaussian, LatentModel, build_convolutional
 from .latent_answers import each_log_prob, log_prob, mean, sample
 from .latent_training import BaselineRecipe, fit_baseline
 
 __all__ = [
+    "ACE",
     "D3PM",
     "DDPM",
     "IDF",
     "MIWAE",
     "VAE",
+    "ACESize",
     "Absorbing",
     "Baseline",
     "BaselineRecipe",
     "FixedGaussian",
     "Gauss",
     "IDFSize",
+    "Importance",
     "LatentModel",
     "Nearest",
+    "Quadrature",
     "Uniform",
     "build_convolutional",
     "each_log_prob",
+    "factor_bias",
     "fit_baseline",
     "log_prob",
     "mean",
