@@ -1,6 +1,7 @@
 """The papers' other systems, behind the same verbs: what an any-order model is compared with."""
 
 from .baseline import Baseline
+from .bits_back import BitsBack, Sent
 from .d3pm import D3PM, Absorbing, Gauss, Nearest, Uniform
 from .ddpm import DDPM
 from .energy import ACE, ACESize, Importance, Quadrature, factor_bias
@@ -20,6 +21,7 @@ __all__ = [
     "Absorbing",
     "Baseline",
     "BaselineRecipe",
+    "BitsBack",
     "FixedGaussian",
     "Gauss",
     "IDFSize",
@@ -27,6 +29,7 @@ __all__ = [
     "LatentModel",
     "Nearest",
     "Quadrature",
+    "Sent",
     "Uniform",
     "build_convolutional",
     "each_log_prob",
