@@ -1,5 +1,14 @@
 """The papers' other systems, behind the same verbs: what an any-order model is compared with."""
 
+from .autoregressive import (
+    PIXEL_CNNS,
+    TRANSFORMERS,
+    ARTransformer,
+    OATransformer,
+    PixelCNN,
+    PixelCNNSize,
+    TransformerSize,
+)
 from .baseline import Baseline
 from .bits_back import BitsBack, Sent
 from .d3pm import D3PM, Absorbing, Gauss, Nearest, Uniform
@@ -16,8 +25,11 @@ __all__ = [
     "DDPM",
     "IDF",
     "MIWAE",
+    "PIXEL_CNNS",
+    "TRANSFORMERS",
     "VAE",
     "ACESize",
+    "ARTransformer",
     "Absorbing",
     "Baseline",
     "BaselineRecipe",
@@ -28,8 +40,12 @@ __all__ = [
     "Importance",
     "LatentModel",
     "Nearest",
+    "OATransformer",
+    "PixelCNN",
+    "PixelCNNSize",
     "Quadrature",
     "Sent",
+    "TransformerSize",
     "Uniform",
     "build_convolutional",
     "each_log_prob",
