@@ -1,5 +1,6 @@
 """The papers' other systems, behind the same verbs: what an any-order model is compared with."""
 
+from .acflow import ACFlow
 from .autoregressive import (
     PIXEL_CNNS,
     TRANSFORMERS,
@@ -29,6 +30,7 @@ __all__ = [
     "TRANSFORMERS",
     "VAE",
     "ACESize",
+    "ACFlow",
     "ARTransformer",
     "Absorbing",
     "Baseline",
