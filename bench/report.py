@@ -52,7 +52,7 @@ FILLING = (
     Section("one_column_development", across="method"),
     Section("few_conditions", ("random error", "random se", "random floor", "informative error", "information")),
 )
-SCORING = ("density", "density_development", "sfarm_table1", "mac_ablation_development", "mac_table7")
+SCORING = ("density", "density_development", "sfarm_table1", "objectives", "mac_ablation_development", "mac_table7")
 CHOOSING = (Section("acquisition"), Section("acquisition_development"), Section("acquisition_speed", across="method"))
 PICTURES = ("mnist_nll", "steps", "completion", "upscale", "modes")
 PACKING = ("compression", "table_compression", "integer", "fuzz_archives")
