@@ -30,6 +30,7 @@ from peers.filling.exchange import Answer, Task, load_answer, save_answer
 from results import Results, flags, sources
 from tables import SOURCES, Cells, Mask, gaps, load_split
 
+NOT_RUN = "not run"
 REAL = "real"  # the gaps that a table came with
 
 
@@ -54,6 +55,8 @@ def by_truth(args: argparse.Namespace) -> Results:
                 continue
             answers = answers_of(args, table, method, task)
             for mechanism, test, answer in zip(args.mechanisms, task.tests, answers, strict=True):
+                if answer == NOT_RUN:
+                    continue
                 told = {"failed": answer} if isinstance(answer, str) else score(filled(task, test, answer)).by_name()
                 results.add(told, table=table, gaps=mechanism, method=method, seed=seed)
     return results
@@ -164,7 +167,7 @@ def kept(name: str, task: Task, test: Cells) -> Answer | str:
     answered, failed = places(name, task, test)
     if answered.exists():
         return load_answer(answered)
-    return failed.read_text() if failed.exists() else "not run"
+    return failed.read_text() if failed.exists() else NOT_RUN
 
 
 def hidden_only(task: Task, test: Cells, answer: Answer) -> Answer:
