@@ -31,6 +31,7 @@ from results import Results, flags, sources
 from tables import SOURCES, Cells, Mask, gaps, load_split
 
 NOT_RUN = "not run"
+COMPARED = ("rmse, mean of draws", "rmse, best guess", "crps")
 REAL = "real"  # the gaps that a table came with
 
 
@@ -39,13 +40,12 @@ def main() -> None:
     if args.iscore:
         by_iscore(args).print()
     else:
-        by_truth(args).print()
+        by_truth(args).print((*COMPARED, "absolute error"))
 
 
 def by_truth(args: argparse.Namespace) -> Results:
     """Scores of cells that were hidden."""
-    compare = ("rmse, mean of draws", "rmse, best guess", "crps")
-    results = Results.open("imputation", args, "Filling gaps", ("table", "gaps", "method"), compare)
+    results = Results.open("imputation", args, "Filling gaps", ("table", "gaps", "method"), COMPARED)
     for seed, table in itertools.product(args.seeds, args.tables):
         task = task_of(table, args.mechanisms, seed, args.draws)
         for method in args.methods:

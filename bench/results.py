@@ -147,8 +147,9 @@ class Results:
         beside.write_text(as_json(self.document))
         beside.replace(self.path)
 
-    def print(self) -> None:
-        headings, rows = summary(self.document)
+    def print(self, columns: Sequence[str] | None = None) -> None:
+        """All scores, or those named: a terminal is narrow."""
+        headings, rows = summary(self.document, columns)
         table = Table(title=self.document["title"])
         for number, heading in enumerate(headings):
             table.add_column(heading, justify="left" if number < len(self.document["keys"]) else "right")
