@@ -1,4 +1,4 @@
-"""The picture of the README, docs/first_picture.png: one model of 442 patients asked three questions, and digits completed.
+"""The picture of the README: one model of 442 diabetes patients asked three questions, and digits completed.
 
 python examples/07_first_picture.py [FILE]        # needs matplotlib: pip install 'anyorder[plot]'
 """

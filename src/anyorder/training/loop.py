@@ -117,10 +117,12 @@ def fit(
     checkpoint: str | Path | None = None,
     resample: Resample | None = None,
     copies: Tensor | None = None,
+    parts: tuple[Tensor, Tensor] | None = None,
 ) -> Fitted[M]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats.
 
-    `copies` says how often every row counts.
+    `copies` says how often every row counts. `parts` are the rows to train on and those to score, if they are not to be drawn
+    as `split` draws them.
     `resample` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
     Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
     every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
@@ -135,10 +137,12 @@ def fit(
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
-    train, held_out = (rows[repeated(some, copies).to(device)] for some in split(rows.present.cpu(), recipe))
+    drawn = split(rows.present.cpu(), recipe) if parts is None else parts
+    train, held_out = (rows[repeated(some, copies).to(device)] for some in drawn)
     run = Run(model.to(device), train, held_out, recipe, started=time.monotonic(), resample=resample)
     if checkpoint is not None:
-        run.attach(Path(checkpoint), fingerprint_of_run(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
+        data = (rows.x, rows.present, rows.context, *model.state_dict().values(), *(parts or ()))
+        run.attach(Path(checkpoint), fingerprint_of_run(recipe, *data))
     stopped: Literal["finished", "early", "interrupted"]
     try:
         with threads_for(model, recipe.batch_size):
