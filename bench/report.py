@@ -54,7 +54,7 @@ FILLING = (
 )
 SCORING = ("density", "density_development", "sfarm_table1", "objectives", "mac_ablation_development", "mac_table7")
 CHOOSING = (Section("acquisition"), Section("acquisition_development"), Section("acquisition_speed", across="method"))
-PICTURES = ("mnist_nll", "steps", "completion", "upscale", "modes")
+PICTURES = ("mnist_nll", "digits_systems", "steps", "completion", "upscale", "modes")
 PACKING = ("compression", "table_compression", "integer", "fuzz_archives")
 TIMING = ("verbs", "speed", "sizes", "edges", "scoring")
 

@@ -34,7 +34,19 @@ from anyorder import __version__
 
 BENCH = Path(__file__).parent
 REPORT_SEEDS = 1000  # splits from here on are for the report; those below are for development
-NO_SETTINGS = {"tables", "seeds", "out", "methods", "again", "only_cached", "timeout", "picture", "plots", "measure"} | {
+NO_SETTINGS = {
+    "tables",
+    "seeds",
+    "out",
+    "methods",
+    "systems",
+    "again",
+    "only_cached",
+    "timeout",
+    "picture",
+    "plots",
+    "measure",
+} | {
     "mechanisms",
     "before",
     "speed",
