@@ -34,23 +34,8 @@ from anyorder import __version__
 
 BENCH = Path(__file__).parent
 REPORT_SEEDS = 1000  # splits from here on are for the report; those below are for development
-NO_SETTINGS = {
-    "tables",
-    "seeds",
-    "out",
-    "methods",
-    "systems",
-    "again",
-    "only_cached",
-    "timeout",
-    "picture",
-    "plots",
-    "measure",
-} | {
-    "mechanisms",
-    "before",
-    "speed",
-}
+WHICH = {"tables", "seeds", "methods", "systems", "mechanisms"}  # scores are told apart by them
+NO_SETTINGS = WHICH | {"out", "again", "only_cached", "timeout", "picture", "plots", "measure", "before", "speed"}
 
 
 def flags(about: str | None, tables: Iterable[str] = (), default: Sequence[str] = (), seeds: Sequence[int] = (0,)) -> Any:
