@@ -30,6 +30,8 @@ from peers.filling.exchange import Answer, Task, load_answer, save_answer
 from results import Results, flags, sources
 from tables import SOURCES, Cells, Mask, gaps, load_split
 
+NOT_RUN = "not run"
+COMPARED = ("rmse, mean of draws", "rmse, best guess", "crps")
 REAL = "real"  # the gaps that a table came with
 
 
@@ -38,13 +40,12 @@ def main() -> None:
     if args.iscore:
         by_iscore(args).print()
     else:
-        by_truth(args).print()
+        by_truth(args).print((*COMPARED, "absolute error"))
 
 
 def by_truth(args: argparse.Namespace) -> Results:
     """Scores of cells that were hidden."""
-    compare = ("rmse, mean of draws", "rmse, best guess", "crps")
-    results = Results.open("imputation", args, "Filling gaps", ("table", "gaps", "method"), compare)
+    results = Results.open("imputation", args, "Filling gaps", ("table", "gaps", "method"), COMPARED)
     for seed, table in itertools.product(args.seeds, args.tables):
         task = task_of(table, args.mechanisms, seed, args.draws)
         for method in args.methods:
@@ -54,6 +55,8 @@ def by_truth(args: argparse.Namespace) -> Results:
                 continue
             answers = answers_of(args, table, method, task)
             for mechanism, test, answer in zip(args.mechanisms, task.tests, answers, strict=True):
+                if answer == NOT_RUN:
+                    continue
                 told = {"failed": answer} if isinstance(answer, str) else score(filled(task, test, answer)).by_name()
                 results.add(told, table=table, gaps=mechanism, method=method, seed=seed)
     return results
@@ -164,7 +167,7 @@ def kept(name: str, task: Task, test: Cells) -> Answer | str:
     answered, failed = places(name, task, test)
     if answered.exists():
         return load_answer(answered)
-    return failed.read_text() if failed.exists() else "not run"
+    return failed.read_text() if failed.exists() else NOT_RUN
 
 
 def hidden_only(task: Task, test: Cells, answer: Answer) -> Answer:

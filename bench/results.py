@@ -34,11 +34,8 @@ from anyorder import __version__
 
 BENCH = Path(__file__).parent
 REPORT_SEEDS = 1000  # splits from here on are for the report; those below are for development
-NO_SETTINGS = {"tables", "seeds", "out", "methods", "again", "only_cached", "timeout", "picture", "plots", "measure"} | {
-    "mechanisms",
-    "before",
-    "speed",
-}
+WHICH = {"tables", "seeds", "methods", "systems", "mechanisms"}  # scores are told apart by them
+NO_SETTINGS = WHICH | {"out", "again", "only_cached", "timeout", "picture", "plots", "measure", "before", "speed"}
 
 
 def flags(about: str | None, tables: Iterable[str] = (), default: Sequence[str] = (), seeds: Sequence[int] = (0,)) -> Any:
@@ -147,8 +144,9 @@ class Results:
         beside.write_text(as_json(self.document))
         beside.replace(self.path)
 
-    def print(self) -> None:
-        headings, rows = summary(self.document)
+    def print(self, columns: Sequence[str] | None = None) -> None:
+        """All scores, or those named: a terminal is narrow."""
+        headings, rows = summary(self.document, columns)
         table = Table(title=self.document["title"])
         for number, heading in enumerate(headings):
             table.add_column(heading, justify="left" if number < len(self.document["keys"]) else "right")
