@@ -1,0 +1,1 @@
+"""The codec of text: what comes next is learned while it is read, in whole numbers only."""
