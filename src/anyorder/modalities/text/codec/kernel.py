@@ -8,6 +8,8 @@ and one more mixer on top join them; two tables correct what comes out by what r
 from collections.abc import MutableSequence
 from typing import NamedTuple, no_type_check
 
+from .tables import LOGIT_MOST, MIXED_MOST
+
 Numbers = MutableSequence[int]
 
 CONTEXTS = 14  # those that are looked up in `slots`
@@ -20,6 +22,31 @@ MATCH_LEAST = 6
 MATCH_MOST = 63
 BASES = (0, 2048, 2048 + 256 * 8, 2048 + 256 * 8 + 256 * 8, 2048 + 256 * 24)
 WEIGHT_SETS = 2048 + 256 * 24 + 2048
+FIRST_WEIGHT = 7864  # .12, in 1 / 65536
+MOST_WEIGHT = 1 << 23  # 128
+TOP_RATE = 8
+RATE, MORE_RATE, HALF_RATE = 12, 50, 1 << 14  # how fast the mixers learn: at last, more at first, how long
+LIMIT = 250  # of what a slot counts
+STEPS = 33  # of a correcting table, from one end of the logits to the other
+STEP = 176  # 2 * 2816 / 32
+LEARNED = [
+    "slots",
+    "maps",
+    "order0",
+    "weights",
+    "top",
+    "inputs",
+    "mixed",
+    "errors",
+    "chosen",
+    "lines",
+    "hashes",
+    "words",
+    "match",
+    "recent",
+    "agreed",
+    "refined",
+]  # what changes while a text is read; the other arrays are constants
 
 
 class State(NamedTuple):
@@ -46,7 +73,7 @@ class State(NamedTuple):
     recent: Numbers  # int32: where each hash of the last bytes was met last
     agreed: Numbers  # uint16: of matches by length, how likely the expected bit is
     refined: Numbers  # uint16: the two correcting tables
-    errors: Numbers  # int64: probabilities of the first layer, 16 bits
+    errors: Numbers  # int32: probabilities of the first layer, 16 bits
 
 
 @no_type_check
@@ -222,7 +249,7 @@ def dot(weights, inputs):
 def train(weights, inputs, error):
     """Move weights along the inputs; the error is of a probability of 16 bits, times a rate."""
     for k in range(len(inputs)):
-        weights[k] += (inputs[k] * error + 0x20000) >> 18
+        weights[k] = min(max(weights[k] + ((inputs[k] * error + 0x80000) >> 20), -MOST_WEIGHT), MOST_WEIGHT)
 
 
 @no_type_check
@@ -237,11 +264,6 @@ def mix(s, whole):
     at = whole * SETS
     said = dot(s.top[at : at + SETS], s.mixed) >> 16
     return min(max(said, -MIXED_MOST), MIXED_MOST)
-
-
-LOGIT_MOST, MIXED_MOST = 2047, 2815
-STEPS = 33  # of a correcting table, from one end of the logits to the other
-STEP = 176  # 2 * 2816 / 32
 
 
 @no_type_check
@@ -285,9 +307,6 @@ def learn(s, bit, whole, node, expected, rate):
         s.agreed[at] += ((65535 if bit == expected else 0) - s.agreed[at]) >> 7
 
 
-LIMIT = 250
-
-
 @no_type_check
 def predict_and_code(s, whole, count, c1, c2, coder, given, out, decoding, rate):
     """One bit: predict it, code it or read it, learn it."""
@@ -309,7 +328,7 @@ def predict_and_code(s, whole, count, c1, c2, coder, given, out, decoding, rate)
         write_bit(coder, out, final, bit)
     target = 65535 if bit else 0
     at = whole * SETS
-    train(s.top[at : at + SETS], s.mixed, (target - p) * 2)
+    train(s.top[at : at + SETS], s.mixed, (target - p) * TOP_RATE)
     correct(s.refined, row1, logit, target)
     correct(s.refined, row2, logit, target)
     learn(s, bit, whole, node, expected, rate)
@@ -353,7 +372,7 @@ def read_bit(coder, stream, p):
 
 
 @no_type_check
-def run(s, coder, out, start, stop, decoding, rate):
+def run(s, coder, out, start, stop, decoding):
     """Code or decode the bytes from start to stop of the text."""
     text = s.text
     for at in range(start, stop):
@@ -361,6 +380,7 @@ def run(s, coder, out, start, stop, decoding, rate):
         c1 = text[at - 1] if at > 0 else 0
         c2 = text[at - 2] if at > 1 else 0
         given = 0 if decoding else text[at]
+        rate = RATE + MORE_RATE * HALF_RATE // (HALF_RATE + at)
         whole = 1
         for count in range(8):
             if count == 4:

@@ -4,7 +4,7 @@ Probabilities are 16-bit numbers, of 65536 that the next bit is a one. Where the
 ln(p / (1 - p)) * 256.
 """
 
-from typing import Any
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +30,18 @@ def exponentials(most: int) -> list[int]:
     return found
 
 
-def squash_table() -> NDArray[np.int32]:
+@cache
+def squash() -> NDArray[np.int32]:
     """The 16-bit probability of every logit from -MIXED_MOST to MIXED_MOST."""
     above = [(power << 16) // (power + (1 << EXACT)) for power in exponentials(MIXED_MOST)]
     both = [65536 - p for p in reversed(above[1:])] + above
     return np.clip(np.array(both, dtype=np.int32), 1, 65535)
 
 
-def stretch_table() -> NDArray[np.int32]:
+@cache
+def stretch() -> NDArray[np.int32]:
     """The logit of every 12-bit probability: the smallest whose probability is not below the middle of its step."""
-    logits = np.searchsorted(squash_table(), np.arange(4096) * 16 + 8) - MIXED_MOST
+    logits = np.searchsorted(squash(), np.arange(4096) * 16 + 8) - MIXED_MOST
     return np.clip(logits, -LOGIT_MOST, LOGIT_MOST).astype(np.int32)
 
 
@@ -72,24 +74,28 @@ def after(history: History, bit: int) -> History:
     return counted(seen[0], seen[1], bit)
 
 
-def histories() -> tuple[NDArray[np.uint8], NDArray[np.uint32]]:
-    """What follows every history, [2 * history + bit], and the 22-bit probability of a one after it to begin with."""
+@cache
+def histories() -> tuple[tuple[History, ...], tuple[int, ...]]:
+    """Every history that is told apart, and the numbers of those that follow it: [2 * number + bit]."""
     number, order = {(): 0}, list[History]([()])
-    following = list[int]()
+    follow = list[int]()
     for history in order:  # which grows
         for bit in (0, 1):
             new = after(history, bit)
             if new not in number:
                 number[new] = len(order)
                 order.append(new)
-            following.append(number[new])
-    assert len(order) <= 256, len(order)
-    first = [((2 * ones + 1) << 22) // (2 * (zeros + ones) + 2) for zeros, ones in map(counts, order)]
-    padded = np.zeros((256,), dtype=np.uint32)
-    padded[: len(first)] = first
-    return np.array(following + [0] * (512 - len(following)), dtype=np.uint8), padded
+            follow.append(number[new])
+    return tuple(order), tuple(follow)
 
 
-def state_arrays() -> dict[str, Any]:
-    following, first = histories()
-    return {"squash": squash_table(), "stretch": stretch_table(), "following": following, "first": first}
+@cache
+def following() -> NDArray[np.int16]:
+    return np.array(histories()[1] + (0,) * (512 - len(histories()[1])), dtype=np.int16)
+
+
+@cache
+def beginnings() -> NDArray[np.int32]:
+    """The 22-bit probability of a one after every history, before any was met: one more of each was seen, half a time."""
+    first = [((2 * ones + 1) << 22) // (2 * (zeros + ones) + 2) for zeros, ones in map(counts, histories()[0])]
+    return np.array(first + [0] * (256 - len(first)), dtype=np.int32)
