@@ -29,24 +29,6 @@ RATE, MORE_RATE, HALF_RATE = 12, 50, 1 << 14  # how fast the mixers learn: at la
 LIMIT = 250  # of what a slot counts
 STEPS = 33  # of a correcting table, from one end of the logits to the other
 STEP = 176  # 2 * 2816 / 32
-LEARNED = [
-    "slots",
-    "maps",
-    "order0",
-    "weights",
-    "top",
-    "inputs",
-    "mixed",
-    "errors",
-    "chosen",
-    "lines",
-    "hashes",
-    "words",
-    "match",
-    "recent",
-    "agreed",
-    "refined",
-]  # what changes while a text is read; the other arrays are constants
 
 
 class State(NamedTuple):
