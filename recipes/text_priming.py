@@ -53,7 +53,7 @@ def english(words: int = 16_000, phrases: int = 20_000) -> list[str]:
     return [cut(" ".join(single), words), cut(", ".join(clean), phrases)]
 
 
-DIGITS = set("zero one two three four five six seven eight nine".split())
+DIGITS = {"zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"}
 
 
 def cut(text: str, most: int) -> str:
@@ -66,15 +66,19 @@ def logs(rng: random.Random, lines: int = 24) -> str:
     for k in range(lines):
         second, number = f"{rng.randrange(24):02}:{rng.randrange(60):02}:{rng.randrange(60):02}", rng.randrange(1000, 99999)
         address = ".".join(str(rng.randrange(256)) for _ in range(4))
-        path = rng.choice(["/", "/index.html", "/api/v1/users", "/login", "/static/css/main.css", "/images/logo.png", "/favicon.ico"])
+        path = rng.choice(
+            ["/", "/index.html", "/api/v1/users", "/login", "/static/css/main.css", "/images/logo.png", "/favicon.ico"]
+        )
         level = rng.choice(["INFO", "WARNING", "ERROR", "DEBUG"])
-        what = rng.choice(["Connection refused", "request completed in", "Starting service", "Failed to open file", "user logged in"])
+        what = rng.choice(
+            ["Connection refused", "request completed in", "Starting service", "Failed to open file", "user logged in"]
+        )
         out += [
             f"2026-{1 + k % 12:02}-{1 + k:02} {second},{rng.randrange(1000):03} {level} [main] app.server: {what} {number} ms",
             f'{address} - - [{1 + k:02}/Jan/2026:{second} +0000] "GET {path} HTTP/1.1" {rng.choice([200, 304, 404])} {number} '
             '"-" "Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 (KHTML, like Gecko) Chrome/120.0.0.0 Safari/537.36"',
             f"Jan {1 + k:2} {second} host systemd[1]: Started Session {number} of user root.",
-            f"2026-01-{1 + k:02}T{second}.{rng.randrange(1000):03}Z level={level.lower()} msg=\"{what}\" id={number}",
+            f'2026-01-{1 + k:02}T{second}.{rng.randrange(1000):03}Z level={level.lower()} msg="{what}" id={number}',
         ]
     return "\n".join(out)
 
@@ -100,7 +104,13 @@ def objects(rng: random.Random) -> str:
         "additionalProperties": False,
         "properties": {
             key: {"type": kind, "description": f"The {key} of the item.", "default": None}
-            for key, kind in [("id", "string"), ("count", "integer"), ("enabled", "boolean"), ("items", "array"), ("value", "number")]
+            for key, kind in [
+                ("id", "string"),
+                ("count", "integer"),
+                ("enabled", "boolean"),
+                ("items", "array"),
+                ("value", "number"),
+            ]
         },
         "required": ["id", "value"],
     }
@@ -118,7 +128,9 @@ def objects(rng: random.Random) -> str:
         }
         for k in range(6)
     ]
-    return "\n".join([json.dumps(package, indent=2), json.dumps(schema, indent=4), json.dumps(users, indent=2), json.dumps(users[:3])])
+    return "\n".join(
+        [json.dumps(package, indent=2), json.dumps(schema, indent=4), json.dumps(users, indent=2), json.dumps(users[:3])]
+    )
 
 
 def code() -> str:

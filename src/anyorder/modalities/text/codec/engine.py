@@ -14,7 +14,7 @@ from .tables import beginnings, following, squash, stretch
 LEAST_LINES, MOST_LINES = 12, 21  # powers of 2: 256 kB to 128 MB
 LINES_PER_BYTE = 4  # lines made ready for each byte, before there are too many
 PLACES = 20  # a power of 2: how many places of former bytes the match knows
-MOST_EXPANSION = 2048  # times the length of a stream: no longer text comes out of it
+MOST_EXPANSION = 4096  # times the length of a stream: no longer text comes out of it, which bounds the time to decode
 FLUSH = 4  # bytes that the decoder may look beyond the end of a stream
 CONSTANT = {"squash", "stretch", "following", "rates", "trust"}
 LEARNED = [name for name in kernel.State._fields if name not in CONSTANT | {"text"}]  # what changes while a text is read

@@ -18,47 +18,12 @@ from .engine import LONG_TEXT, MOST_EXPANSION, is_fast
 from .text_codec import TextCodec
 
 PART = 2**24  # bytes of a file that are a block of their own
-SLOW_MOST = 2**17  # bytes that are coded without numba: more would take minutes
-PROSE = (
-    ".txt",
-    ".md",
-    ".rst",
-    ".tex",
-    ".html",
-    ".htm",
-    ".xml",
-    ".svg",
-    ".srt",
-    ".log",
-    ".json",
-    ".yaml",
-    ".yml",
-    ".toml",
-    ".ini",
-    ".cfg",
-    ".conf",
-)
-SOURCE_CODE = (
-    ".py",
-    ".pyi",
-    ".js",
-    ".ts",
-    ".css",
-    ".c",
-    ".h",
-    ".cc",
-    ".cpp",
-    ".hpp",
-    ".rs",
-    ".go",
-    ".java",
-    ".rb",
-    ".sh",
-    ".sql",
-    ".r",
-    ".jl",
-)
-TEXT_SUFFIXES = (*PROSE, *SOURCE_CODE)
+GET_NUMBA = 'pip install "anyorder[fast]"'
+SUFFIXES = """
+txt md rst tex html htm xml srt log json yaml yml toml ini cfg conf
+py pyi js ts css c h cc cpp hpp rs go java rb sh sql r jl
+"""
+TEXT_SUFFIXES = {f".{suffix}" for suffix in SUFFIXES.split()}
 MOSTLY = 0.5  # share of the files of a folder, in bytes, that makes it one of texts
 
 
@@ -81,26 +46,12 @@ def pack_texts(codec: TextCodec | None, texts: Sequence[bytes], notes: dict[str,
     """Some texts, one after the other; as they are where the codec does not help or would take too long."""
     whole, notes = b"".join(texts), {**notes, "lengths": [len(text) for text in texts]}
     plain = Content(PLAIN, notes, b"", whole)
-    if codec is None or not whole or len(whole) > LONG_TEXT or is_too_slow(len(whole)):
+    if codec is None or not whole or len(whole) > LONG_TEXT:
         return plain
     stream = codec.encode(whole)
     if len(whole) > MOST_EXPANSION * len(stream):
         return plain
     return shorter(Content(MODELLED, notes, stream, b"", crc(whole)), plain)
-
-
-def is_too_slow(length: int) -> bool:
-    if is_fast() or length <= SLOW_MOST:
-        return False
-    warnings.warn(
-        Note(
-            f"Without numba {length} bytes of text would take minutes: they are compressed by zstd, which makes them larger.",
-            'Install it with pip install "anyorder[fast]".',
-            'Install it with pip install "anyorder[fast]".',
-        ),
-        stacklevel=3,
-    )
-    return True
 
 
 def unpack_texts(codec: TextCodec | None, content: Content, count: int) -> list[bytes]:
@@ -151,7 +102,12 @@ class TextSource(Source):
 
     def own_codec(self, otherwise: int, effort: float, done: Done) -> Codec | None:
         """The one that comes with the package: it learns from the texts themselves while it reads them."""
-        return TextCodec.shipped() if self.count else None
+        if not self.count:
+            return None
+        if not is_fast():
+            warnings.warn(Note(f"Without numba, texts are compressed by zstd, and less: {GET_NUMBA}"), stacklevel=3)
+            return None
+        return TextCodec.shipped()
 
 
 @final
@@ -224,16 +180,16 @@ def text_source(X: Any) -> TextSource:
 BROKEN = (*BAD_CONTENT, ArithmeticError, MemoryError)  # whatever a forged block may lead to
 
 
-def blocks_of(archive: OpenArchive, done: Done | None = None) -> Iterator[tuple[range, list[bytes], dict[str, Any]] | Lost]:
+Found = tuple[range, list[bytes], dict[str, Any]] | Lost
+
+
+def blocks_of(archive: OpenArchive, done: Done | None = None) -> Iterator[Found]:
     """The texts of every block and its notes, or why they are lost."""
     for some, content in archive.contents():
-        found: tuple[range, list[bytes], dict[str, Any]] | Lost
+        found: Found
         try:
-            found = (
-                content
-                if isinstance(content, Lost)
-                else (some, unpack_texts(text_codec(archive.codec), content, len(some)), content.notes)
-            )
+            codec = text_codec(archive.codec)
+            found = content if isinstance(content, Lost) else (some, unpack_texts(codec, content, len(some)), content.notes)
         except BROKEN as error:
             found = Lost(some.start // archive.per_block, some, str(error))
         yield found
