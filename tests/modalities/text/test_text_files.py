@@ -11,7 +11,7 @@ from anyorder.modalities.text.codec import TextCodec, fit_text_codec, reads_text
 from anyorder.modalities.text.codec.engine import is_fast
 
 needs_numba = pytest.mark.skipif(not is_fast(), reason="priming takes a minute without numba")
-PROSE = "The people who lived in the village knew that the river would rise again, as it had in the years before.\n" * 3
+PROSE = "The people who lived in the village knew that the river would rise again, as it had in the years before.\n" * 20
 
 
 class NoTexts(Fitted):
@@ -65,10 +65,9 @@ def ran(*words):
 @pytest.mark.parametrize("name", ["book.txt", "notes.md", "data.json", "tool.py", "server.log"])
 def test_a_file_is_compressed_and_comes_back(name, tmp_path):
     (tmp_path / name).write_text(PROSE)
-    ran("compress", tmp_path / name, "-o", tmp_path / "a.aoz")
+    assert "1 part in" in ran("compress", tmp_path / name, "-o", tmp_path / "a.aoz")
     ran("decompress", tmp_path / "a.aoz", "-o", tmp_path / "back")
     assert (tmp_path / "back").read_text() == PROSE
-    assert "file" in ran("info", tmp_path / "a.aoz")
 
 
 @needs_numba
