@@ -51,6 +51,7 @@ KEPT = {
     "checked-csv": "cec2d75bd5da9739",
     "checked-around": "22d5bc19c98d352d",
     "checked-folder": "699ae09ead0ca377",
+    "text": "bb59e03edee735bb",
 }
 
 
@@ -121,12 +122,9 @@ def making():
         (Path(folder) / "notes.txt").write_text("not an image")
         for name in ("folder", "checked-folder"):
             yield name, ArchiveModel(codec, inside=True), FolderSource(Path(folder))
-        (Path(folder) / "text.txt").write_bytes(b"It was the best of times, it was the worst of times. \xff\n" * 2)
-        yield (
-            "text",
-            ArchiveModel(TextCodec(b"It is a far, far better thing that I do"), inside=True),
-            text_source(Path(folder) / "text.txt"),
-        )
+        path, primed = Path(folder) / "text.txt", TextCodec(b"It is a far, far better thing that I do")
+        path.write_bytes(b"It was the best of times, it was the worst of times. \xff\n" * 2)
+        yield "text", ArchiveModel(primed, inside=True), text_source(path)
     yield "plain", ArchiveModel(), ArraySource(rng.integers(0, 256, (4, 5, 6)).astype(np.uint8))
 
 
