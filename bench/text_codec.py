@@ -33,7 +33,7 @@ from anyorder.coding import Archive
 from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 from anyorder.modalities.text.codec.engine import is_fast
 
-sys.path.append(sys.path.pop(0))  # the folder of this file last: numba asks for a `coverage` that is not our bench/coverage.py
+sys.path.pop(0)  # the folder of this file: numba asks for a module `coverage`, and would take bench/coverage.py
 Method = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
 OUT = Path(__file__).parent / "results" / "text_codec.json"
 PLACES = [sysconfig.get_path("purelib"), "/usr/share", "/usr/lib/python3"]
