@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ....errors import FormatError
 from . import kernel
-from .tables import beginnings, following, squash, stretch
+from .tables import MIXED_MOST, beginnings, following, squash, stretch
 
 LEAST_LINES, MOST_LINES = 12, 21  # powers of 2: 256 kB to 128 MB
 LINES_PER_BYTE = 4  # lines made ready for each byte, before there are too many
@@ -86,7 +86,8 @@ def run(fast: bool, state: kernel.State, coder: Any, stream: Any, start: int, st
     if functions is not None:
         functions["run"](state, coder, stream, start, stop, decoding)
     else:  # memoryviews of the same arrays: their elements are Python's own whole numbers
-        kernel.run(kernel.State(*map(memoryview, state)), memoryview(coder), memoryview(stream), start, stop, decoding)
+        views = kernel.State(*(memoryview(array) for array in state))
+        kernel.run(views, memoryview(coder), memoryview(stream), start, stop, decoding)
 
 
 def lines_for(length: int) -> int:
@@ -117,7 +118,7 @@ def flushed(coder: NDArray[np.int64], out: NDArray[np.int16]) -> bytes:
 def new_state(lines: int) -> kernel.State:
     """A model that has read nothing."""
     count = np.arange(256)
-    steps = np.minimum(np.arange(kernel.STEPS) * kernel.STEP, 2 * kernel.MIXED_MOST)
+    steps = np.minimum(np.arange(kernel.STEPS) * kernel.STEP, 2 * MIXED_MOST)
     return kernel.State(
         text=np.zeros(0, dtype=np.int16),
         slots=np.zeros(kernel.LINE << lines, dtype=np.int32),

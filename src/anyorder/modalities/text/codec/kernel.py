@@ -5,12 +5,11 @@ what came after such a history; the longest match gives two more. A layer of mix
 and one more mixer on top join them; two tables correct what comes out by what really happened.
 """
 
-from collections.abc import MutableSequence
-from typing import NamedTuple, no_type_check
+from typing import Any, NamedTuple, no_type_check
 
 from .tables import LOGIT_MOST, MIXED_MOST
 
-Numbers = MutableSequence[int]
+Numbers = Any  # an array of numpy, or a memoryview of one
 
 CONTEXTS = 14  # those that are looked up in `slots`
 PER = 2  # inputs of each

@@ -77,7 +77,7 @@ def after(history: History, bit: int) -> History:
 @cache
 def histories() -> tuple[tuple[History, ...], tuple[int, ...]]:
     """Every history that is told apart, and the numbers of those that follow it: [2 * number + bit]."""
-    number, order = {(): 0}, list[History]([()])
+    number, order = dict[History, int]({(): 0}), list[History]([()])
     follow = list[int]()
     for history in order:  # which grows
         for bit in (0, 1):

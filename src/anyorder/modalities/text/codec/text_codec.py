@@ -28,7 +28,7 @@ class TextCodec(Codec):
     >>> codec = TextCodec(b"The quick brown fox jumps over the lazy dog. ")
     >>> stream = codec.encode(b"The quick brown fox.")
     >>> len(stream), codec.decode(stream, 20)
-    (6, b'The quick brown fox.')
+    (5, b'The quick brown fox.')
     """
 
     kind: ClassVar[str] = "text"
