@@ -1,15 +1,13 @@
 """Texts compressed without loss: ours against xz, bz2, zstd, brotli and PPMd, the same bytes in the same run.
 
-    python bench/text_codec.py [--of files text8 primed] [--characters 4000000] [--priming 10000000] [--files 8]
+    python bench/text_codec.py [--data english json python logs text8 "text8 primed"] [--files 8] [--priming 10000000]
 
-`files`: some English texts, JSON, Python sources and logs of 10 kB to 1 MB from what is installed here (chosen by a hash of
-their names; our own package is left out) and logs made by a script; ours is the whole archive as `anyorder compress` writes it,
-with its frame. `text8`: the last 4,000,000 of the 74M characters, by themselves. `primed`: the same after the end of the first
-66M. Bytes, bits a character and kB/s of CPU time both ways; everything is decoded and compared. brotli and pyppmd are left out
+English texts, JSON, Python sources and logs: files of 10 kB to 1 MB from what is installed here (chosen by a hash of their names;
+our own package is left out), and logs made by a script; ours is the whole archive as `anyorder compress` writes it, with its
+frame. `text8`: the last 4,000,000 of the 74M characters, by themselves; `text8 primed`: after the end of the first 66M. Bytes, bits a character and kB/s of CPU time both ways; everything is decoded and compared. brotli and pyppmd are left out
 if they are not installed.
 """
 
-import argparse
 import bz2
 import hashlib
 import importlib.util
@@ -26,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import zstandard
-from results import write_results
+from results import Results, flags
 
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
@@ -35,7 +33,7 @@ from anyorder.modalities.text.codec.engine import is_fast
 
 sys.path.pop(0)  # the folder of this file: numba asks for a module `coverage`, and would take bench/coverage.py
 Method = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
-OUT = Path(__file__).parent / "results" / "text_codec.json"
+TEST = 4_000_000  # characters of text8 at its end; as many before them are left to others for validation
 PLACES = [sysconfig.get_path("purelib"), "/usr/share", "/usr/lib/python3"]
 KINDS = {"english": (".md", ".rst", ".txt", "METADATA"), "json": (".json",), "python": (".py",)}
 LEAST, MOST = 10_000, 1_000_000
@@ -43,64 +41,42 @@ LEFT_OUT = ("anyorder", "licens", "copying", "vocab", "/tests/data", "entry_poin
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--of", nargs="+", choices=("files", "text8", "primed"), default=["files", "text8", "primed"])
-    parser.add_argument("--characters", type=int, default=4_000_000)
-    parser.add_argument("--priming", type=int, default=10_000_000)
+    parser = flags(__doc__, [*KINDS, "logs", "text8", "text8 primed"])
+    parser.add_argument("--priming", type=int, default=10_000_000, help="characters of text8")
     parser.add_argument("--files", type=int, default=8, help="of each kind")
-    parser.add_argument("--out", type=Path, default=OUT)
     args = parser.parse_args()
+    title = "Texts compressed without loss (files: whole archives with a model that comes along)"
+    results = Results.open("text_codec", args, title, keys=("text", "method"), protocol="fixed texts")
     if not is_fast():
         raise SystemExit('Without numba this takes hours: pip install "anyorder[fast]"')
-    TextCodec().encode(b"compile")
-    scores = dict[str, Any]()
-    for name in args.of:
-        scores[name] = {"files": of_files, "text8": of_text8, "primed": of_primed}[name](args)
-        write_results(args.out, "text_codec", vars(args), scores)
+    TextCodec().encode(b"compiled before anything is timed")
+    files = chosen(args.files) if set(args.tables) & {*KINDS, "logs"} else {}
+    for text in args.tables:
+        if text in files:
+            todo = {"anyorder": archive_methods(TextCodec.shipped())} | peers()
+            parts = list(files[text].values())
+            results.note(f"{text}: {', '.join(files[text])}.")
+        else:
+            whole = text8()
+            parts = [whole[-TEST:]]
+            priming = whole[: len(whole) - 2 * TEST][-args.priming :] if text == "text8 primed" else b""
+            todo = {"anyorder": methods(TextCodec(priming))} | ({} if priming else peers())
+        for name, method in todo.items():
+            if not results.has(text=text, method=name, seed=0):
+                results.add(measured(method, parts), text=text, method=name, seed=0)
+    results.print()
 
 
-def of_files(args: argparse.Namespace) -> dict[str, Any]:
-    """Bytes of all files of each kind, and in total."""
-    codec = TextCodec.shipped()
-    ours = {"ours": archive_methods(codec)}
-    scores = dict[str, Any]()
-    for kind, files in chosen(args.files).items():
-        sizes = [{name: measured(method, text)["bytes"] for name, method in (ours | peers()).items()} for text in files.values()]
-        total = {name: sum(size[name] for size in sizes) for name in sizes[0]}
-        scores[kind] = {"files": list(files), "original": sum(map(len, files.values())), **total}
-        print(kind, {name: size for name, size in scores[kind].items() if name != "files"}, flush=True)
-    scores["total"] = {name: sum(score[name] for score in scores.values()) for name in ["original", *ours, *peers()]}
-    print("total", scores["total"], flush=True)
-    return scores
-
-
-def of_text8(args: argparse.Namespace) -> dict[str, Any]:
-    text = text8()[-4_000_000:][: args.characters]
-    return {name: told(name, measured(method, text)) for name, method in ({"ours": methods(TextCodec())} | peers()).items()}
-
-
-def of_primed(args: argparse.Namespace) -> dict[str, Any]:
-    whole = text8()
-    codec = TextCodec(whole[:66_000_000][-args.priming :])
-    start = time.process_time()
-    codec.encode(b"")
-    seconds = time.process_time() - start
-    return {"ours": told("primed", measured(methods(codec), whole[-4_000_000:][: args.characters])), "priming seconds": seconds}
-
-
-def told(name: str, found: dict[str, float]) -> dict[str, float]:
-    print(name, {key: round(value, 4) for key, value in found.items()}, flush=True)
-    return found
-
-
-def measured(method: Method, text: bytes) -> dict[str, float]:
-    start = time.process_time()
-    packed = method[0](text)
+def measured(method: Method, parts: list[bytes]) -> dict[str, float]:
+    """All parts, each by itself; the first call makes a primed model ready and is not timed."""
+    method[0](parts[0][:1])
+    size, start = sum(map(len, parts)), time.process_time()
+    packed = [method[0](part) for part in parts]
     between = time.process_time()
-    assert method[1](packed) == text
-    there, back = between - start, time.process_time() - between
-    rates = {"kB/s": len(text) / 1e3 / there, "kB/s back": len(text) / 1e3 / back}
-    return {"bytes": len(packed), "bits a character": 8 * len(packed) / len(text), **rates}
+    assert [method[1](one) for one in packed] == parts
+    there, back, taken = between - start, time.process_time() - between, sum(map(len, packed))
+    rates = {"kB/s": size / 1e3 / there, "kB/s back": size / 1e3 / back}
+    return {"original": size, "bytes": taken, "bits a character": 8 * taken / size, **rates}
 
 
 def text8() -> bytes:
