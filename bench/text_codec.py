@@ -4,8 +4,9 @@
 
 English texts, JSON, Python sources and logs: files of 10 kB to 1 MB from what is installed here (chosen by a hash of their names;
 our own package is left out), and logs made by a script; ours is the whole archive as `anyorder compress` writes it, with its
-frame. `text8`: the last 4,000,000 of the 74M characters, by themselves; `text8 primed`: after the end of the first 66M. Bytes, bits a character and kB/s of CPU time both ways; everything is decoded and compared. brotli and pyppmd are left out
-if they are not installed.
+frame. `text8`: the last 4,000,000 of the 74M characters, by themselves; `text8 primed`: after the end of the first 66M. Bytes,
+bits a character and kB/s of CPU time both ways; everything is decoded and compared. brotli and pyppmd are left out if they are
+not installed.
 """
 
 import bz2
