@@ -253,3 +253,11 @@ def test_another_model_is_refused():
     whole = archived(text_source("it was the worst of times"), TextCodec(PRIMING))
     with pytest.raises(InputError, match="this one has"):
         opened(whole, TextCodec(PRIMING + b"."))
+
+
+@pytest.mark.parametrize("fast", PATHS, ids=["compiled", "portable"])
+def test_a_stream_longer_than_was_expected_is_whole(fast, monkeypatch):
+    engine, wanted = Engine(PRIMING, fast), TEXTS["random"]
+    whole = engine.encode(wanted)
+    monkeypatch.setattr(engine_module, "ROOM", 64 - len(wanted))
+    assert engine.encode(wanted) == whole

@@ -15,6 +15,7 @@ LEAST_LINES, MOST_LINES = 12, 21  # powers of 2: 256 kB to 128 MB
 LINES_PER_BYTE = 4  # lines made ready for each byte, before there are too many
 PLACES = 20  # a power of 2: how many places of former bytes the match knows
 MOST_EXPANSION = 4096  # times the length of a stream: no longer text comes out of it, which bounds the time to decode
+ROOM = 64  # bytes that a stream may be longer than its text, before it is made again with more room
 FLUSH = 4  # bytes that the decoder may look beyond the end of a stream
 CONSTANT = {"squash", "stretch", "following", "rates", "trust"}
 LEARNED = [name for name in kernel.State._fields if name not in CONSTANT | {"text"}]  # what changes while a text is read
@@ -51,11 +52,13 @@ class Engine(NamedTuple):
 
     def encode(self, text: bytes) -> bytes:
         """What `decode` needs to give the text back."""
-        state = self._state(text)
-        out = np.zeros(2 * len(text) + 64, dtype=np.int16)
-        coder = new_coder(0)
-        self._run(state, coder, out, len(self.read), len(self.read) + len(text), False)
-        return flushed(coder, out)
+        room = len(text) + ROOM
+        while True:
+            out, coder = np.zeros(room, dtype=np.int16), new_coder(0)
+            self._run(self._state(text), coder, out, len(self.read), len(self.read) + len(text), False)
+            if coder[kernel.PLACE] <= room:
+                return flushed(coder, out)
+            room = int(coder[kernel.PLACE])
 
     def decode(self, stream: bytes, length: int) -> bytes:
         """The text of so many bytes."""
@@ -64,10 +67,10 @@ class Engine(NamedTuple):
         state = self._state(bytes(length))
         inside = np.frombuffer(stream + bytes(FLUSH), dtype=np.uint8).astype(np.int16)
         coder = new_coder(int.from_bytes((stream + bytes(FLUSH))[:FLUSH], "big"))
-        coder[2] = FLUSH
+        coder[kernel.PLACE] = FLUSH
         self._run(state, coder, inside, len(self.read), len(self.read) + length, True)
-        if not len(stream) <= coder[2] <= len(stream) + FLUSH:
-            raise FormatError(f"A text ends after {coder[2]} bytes of a stream that has {len(stream)}: it is damaged.")
+        if not len(stream) <= coder[kernel.PLACE] <= len(stream) + FLUSH:
+            raise FormatError(f"A text ends after {coder[kernel.PLACE]} bytes of a stream that has {len(stream)}: it is damaged.")
         return state.text[len(self.read) :].astype(np.uint8).tobytes()
 
     def _state(self, text: bytes) -> kernel.State:
@@ -99,7 +102,7 @@ def lines_for(length: int) -> int:
 def primed(text: bytes, lines: int, fast: bool) -> kernel.State:
     """The model after this text."""
     state = new_state(lines)._replace(text=np.frombuffer(text, dtype=np.uint8).astype(np.int16))
-    run(fast, state, new_coder(0), np.zeros(2 * len(text) + 64, dtype=np.int16), 0, len(text), False)
+    run(fast, state, new_coder(0), np.zeros(0, dtype=np.int16), 0, len(text), False)
     return state
 
 

@@ -13,14 +13,17 @@ Numbers = Any  # an array of numpy, or a memoryview of one
 
 CONTEXTS = 14  # those that are looked up in `slots`
 PER = 2  # inputs of each
-INPUTS = CONTEXTS * PER + 4  # two of the match, order 0, a constant
+ORDER_0, ALWAYS, MATCHED, SURE = range(CONTEXTS * PER, CONTEXTS * PER + 4)  # the other inputs
+INPUTS = CONTEXTS * PER + 4
 SETS = 5  # mixers of the first layer
+BASES = (0, 2048, 4096, 6144, 8192)  # where the sets of weights of each begin
+WEIGHT_SETS = 10240
 LINE = 16  # slots of a line: what it is for, and the 15 nodes of half a byte
 MASK = 0xFFFFFFFF
-MATCH_LEAST = 6
-MATCH_MOST = 63
-BASES = (0, 2048, 2048 + 256 * 8, 2048 + 256 * 8 + 256 * 8, 2048 + 256 * 24)
-WEIGHT_SETS = 2048 + 256 * 24 + 2048
+MATCH_LEAST, MATCH_MOST = 6, 63  # bytes that agree before a match is believed, and those that are counted
+WORD, LAST, LAST_BUT_ONE, LINE_ABOVE, THIS_LINE, COLUMN, FIRST = range(7)  # of `words`
+FOLLOWS, LENGTH, EXPECTED = range(3)  # of `match`
+LOW, HIGH, PLACE, NUMBER = range(4)  # of the coder
 FIRST_WEIGHT = 7864  # .12, in 1 / 65536
 MOST_WEIGHT = 1 << 23  # 128
 TOP_RATE = 8
@@ -31,15 +34,15 @@ STEP = 176  # 2 * 2816 / 32
 
 
 class State(NamedTuple):
-    """All that the model remembers. Every array is of one type; which element means what is said where it is used."""
+    """All that the model remembers, as arrays of signed whole numbers, whose elements are Python's own on the other path."""
 
-    text: Numbers  # uint8: all bytes, those known so far at the beginning
-    slots: Numbers  # uint32: lines; of a node probability:16 count:8 history:8
-    maps: Numbers  # uint32: probability:22 count:10 of every history, for each context
-    order0: Numbers  # uint16: probability of each node of the next byte
-    squash: Numbers
-    stretch: Numbers
-    following: Numbers  # uint8: histories after a zero and after a one
+    text: Numbers  # int16: all bytes, those that are known so far at the beginning
+    slots: Numbers  # int32: lines of slots: probability - 2^15:16 count:8 history:8
+    maps: Numbers  # int32: probability - 2^21:22 count:10 of every history, for each context
+    order0: Numbers  # int32: probability of each node of the next byte
+    squash: Numbers  # int32: see `tables`
+    stretch: Numbers  # int32
+    following: Numbers  # int16: histories after a zero and after a one
     rates: Numbers  # int32: 65536 / (count + 1.5)
     trust: Numbers  # int32: how much the opinion of a slot counts after so many bits
     weights: Numbers  # int32, first layer
@@ -52,8 +55,8 @@ class State(NamedTuple):
     words: Numbers  # int64: what the contexts are made of besides the last bytes
     match: Numbers  # int64: where the match goes on, its length, the byte it expects
     recent: Numbers  # int32: where each hash of the last bytes was met last
-    agreed: Numbers  # uint16: of matches by length, how likely the expected bit is
-    refined: Numbers  # uint16: the two correcting tables
+    agreed: Numbers  # int32: of matches by length, how likely the expected bit is
+    refined: Numbers  # int32: the two correcting tables
     errors: Numbers  # int32: probabilities of the first layer, 16 bits
 
 
@@ -98,7 +101,8 @@ def begin_byte(s, at):
     if at > 7:
         eight = text[at - 5] | text[at - 6] << 8 | text[at - 7] << 16 | text[at - 8] << 24
     update_words(s, c1, at)
-    word, before, line, column, first = s.words[0], s.words[1], s.words[2], s.words[3], s.words[4]
+    word, before, column, first = s.words[WORD], s.words[LAST], s.words[COLUMN], s.words[FIRST]
+    line = s.words[LINE_ABOVE]
     above = text[line + column] if line + column < at else 0
     h[0] = c1
     h[1] = four & 0xFFFF
@@ -109,7 +113,7 @@ def begin_byte(s, at):
     h[6] = hashed(four, eight)
     h[7] = hashed(word, c1)
     h[8] = hashed(word, before)
-    h[9] = hashed(before, hashed(s.words[5], word))
+    h[9] = hashed(before, hashed(s.words[LAST_BUT_ONE], word))
     h[10] = hashed(above, c1 | 1 << 9)
     h[11] = hashed(above | min(column, 255) << 8, first)
     h[12] = hashed(c2 | c3 << 8, 77)
@@ -126,40 +130,40 @@ def update_words(s, c, at):
     w = s.words
     low = c + 32 if 65 <= c <= 90 else c
     if 97 <= low <= 122 or c >= 128:
-        w[0] = hashed(w[0], low)
-    elif w[0]:
-        w[5] = w[1]
-        w[1] = w[0]
-        w[0] = 0
+        w[WORD] = hashed(w[WORD], low)
+    elif w[WORD]:
+        w[LAST_BUT_ONE] = w[LAST]
+        w[LAST] = w[WORD]
+        w[WORD] = 0
     if c == 10:
-        w[2] = w[6]
-        w[6] = at
-        w[4] = 0
-        w[3] = 0
+        w[LINE_ABOVE] = w[THIS_LINE]
+        w[THIS_LINE] = at
+        w[FIRST] = 0
+        w[COLUMN] = 0
     else:
-        w[3] = at - w[6]
-        if w[3] <= 2 and at:
-            w[4] = c
+        w[COLUMN] = at - w[THIS_LINE]
+        if w[COLUMN] <= 2 and at:
+            w[FIRST] = c
 
 
 @no_type_check
 def find_match(s, at, key):
     """Go on with the match, or look where the last bytes were met before."""
     m, text = s.match, s.text
-    if m[1] > 0 and text[m[0]] == text[at - 1]:
-        m[0] += 1
-        m[1] = min(m[1] + 1, MATCH_MOST)
+    if m[LENGTH] > 0 and text[m[FOLLOWS]] == text[at - 1]:
+        m[FOLLOWS] += 1
+        m[LENGTH] = min(m[LENGTH] + 1, MATCH_MOST)
     else:
-        m[1] = 0
+        m[LENGTH] = 0
     place = key & (len(s.recent) - 1)
-    if m[1] == 0 and s.recent[place] > 0:
-        m[0] = s.recent[place]
+    if m[LENGTH] == 0 and s.recent[place] > 0:
+        m[FOLLOWS] = s.recent[place]
         length = 0
-        while length < MATCH_MOST and m[0] > length and text[m[0] - 1 - length] == text[at - 1 - length]:
+        while length < MATCH_MOST and m[FOLLOWS] > length and text[m[FOLLOWS] - 1 - length] == text[at - 1 - length]:
             length += 1
-        m[1] = length if length >= MATCH_LEAST else 0
+        m[LENGTH] = length if length >= MATCH_LEAST else 0
     s.recent[place] = at
-    m[2] = text[m[0]] | 256 if m[1] > 0 else 0
+    m[EXPECTED] = text[m[FOLLOWS]] | 256 if m[LENGTH] > 0 else 0
 
 
 @no_type_check
@@ -184,10 +188,10 @@ def opinions(s, node, whole):
         else:
             inputs[PER * i] = 0
             inputs[PER * i + 1] = 0
-    inputs[PER * CONTEXTS] = stretch[s.order0[whole] >> 4]
-    inputs[PER * CONTEXTS + 1] = 256
-    inputs[PER * CONTEXTS + 2] = 0
-    inputs[PER * CONTEXTS + 3] = 0
+    inputs[ORDER_0] = stretch[s.order0[whole] >> 4]
+    inputs[ALWAYS] = 256
+    inputs[MATCHED] = 0
+    inputs[SURE] = 0
     return known
 
 
@@ -195,27 +199,27 @@ def opinions(s, node, whole):
 def match_opinion(s, whole, count):
     """The bit that the match expects, if it fits what is known of the byte: 0 or 1, or 2 if there is none."""
     m = s.match
-    if m[2] == 0 or (m[2] >> (8 - count)) != whole:
-        m[2] = 0
+    if m[EXPECTED] == 0 or (m[EXPECTED] >> (8 - count)) != whole:
+        m[EXPECTED] = 0
         return 2
-    bit = m[2] >> (7 - count) & 1
-    likely = s.stretch[s.agreed[m[1]] >> 4]
-    sure = min(m[1], 32) * 16
-    s.inputs[PER * CONTEXTS + 2] = likely if bit else -likely
-    s.inputs[PER * CONTEXTS + 3] = sure if bit else -sure
+    bit = m[EXPECTED] >> (7 - count) & 1
+    likely = s.stretch[s.agreed[m[LENGTH]] >> 4]
+    sure = min(m[LENGTH], 32) * 16
+    s.inputs[MATCHED] = likely if bit else -likely
+    s.inputs[SURE] = sure if bit else -sure
     return bit
 
 
 @no_type_check
 def choose(s, whole, count, known, expected, c1, c2):
     """The weights that each mixer uses."""
-    length = s.match[1] if expected < 2 else 0
+    length = s.match[LENGTH] if expected < 2 else 0
     band = 0 if length == 0 else 1 + min(length, 15) // 4 if length < 16 else 5 + min(length - 16, 31) // 16
     s.chosen[0] = INPUTS * (BASES[0] + band * 256 + whole)
     s.chosen[1] = INPUTS * (BASES[1] + c1 * 8 + count)
     s.chosen[2] = INPUTS * (BASES[2] + c2 * 8 + count)
     s.chosen[3] = INPUTS * (BASES[3] + known * 8 + count)
-    s.chosen[4] = INPUTS * (BASES[4] + (s.match[2] & 255 if expected < 2 else 0) * 8 + count)
+    s.chosen[4] = INPUTS * (BASES[4] + (s.match[EXPECTED] & 255 if expected < 2 else 0) * 8 + count)
 
 
 @no_type_check
@@ -284,7 +288,7 @@ def learn(s, bit, whole, node, expected, rate):
             maps[i << 8 | history] = (p - (1 << 21)) << 10 | (count + 1 if count < 254 else count)
     s.order0[whole] += (target - s.order0[whole]) >> 5
     if expected < 2:
-        at = s.match[1]
+        at = s.match[LENGTH]
         s.agreed[at] += ((65535 if bit == expected else 0) - s.agreed[at]) >> 7
 
 
@@ -319,24 +323,25 @@ def predict_and_code(s, whole, count, c1, c2, coder, given, out, decoding, rate)
 @no_type_check
 def write_bit(coder, out, p, bit):
     """Narrow the range to the part of this bit; whole bytes that both ends share go out."""
-    low, high = coder[0], coder[1]
+    low, high = coder[LOW], coder[HIGH]
     middle = low + ((high - low) * p >> 16)
     if bit:
         high = middle
     else:
         low = middle + 1
     while (low ^ high) >> 24 == 0:
-        out[coder[2]] = high >> 24
-        coder[2] += 1
+        if coder[PLACE] < len(out):  # what does not fit is counted
+            out[coder[PLACE]] = high >> 24
+        coder[PLACE] += 1
         low = low << 8 & MASK
         high = (high << 8 & MASK) | 255
-    coder[0], coder[1] = low, high
+    coder[LOW], coder[HIGH] = low, high
 
 
 @no_type_check
 def read_bit(coder, stream, p):
     """The bit in whose part the number in the stream lies."""
-    low, high, number = coder[0], coder[1], coder[3]
+    low, high, number = coder[LOW], coder[HIGH], coder[NUMBER]
     middle = low + ((high - low) * p >> 16)
     bit = 1 if number <= middle else 0
     if bit:
@@ -346,9 +351,9 @@ def read_bit(coder, stream, p):
     while (low ^ high) >> 24 == 0:
         low = low << 8 & MASK
         high = (high << 8 & MASK) | 255
-        number = (number << 8 & MASK) | (stream[coder[2]] if coder[2] < len(stream) else 0)
-        coder[2] += 1
-    coder[0], coder[1], coder[3] = low, high, number
+        number = (number << 8 & MASK) | (stream[coder[PLACE]] if coder[PLACE] < len(stream) else 0)
+        coder[PLACE] += 1
+    coder[LOW], coder[HIGH], coder[NUMBER] = low, high, number
     return bit
 
 
