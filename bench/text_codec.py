@@ -16,7 +16,6 @@ import io
 import lzma
 import os
 import random
-import sys
 import sysconfig
 import time
 from collections.abc import Callable, Iterator
@@ -32,7 +31,6 @@ from anyorder.coding import Archive
 from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 from anyorder.modalities.text.codec.engine import is_fast
 
-sys.path.pop(0)  # the folder of this file: numba asks for a module `coverage`, and would take bench/coverage.py
 Method = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
 TEST = 4_000_000  # characters of text8 at its end; as many before them are left to others for validation
 PLACES = [sysconfig.get_path("purelib"), "/usr/share", "/usr/lib/python3"]
