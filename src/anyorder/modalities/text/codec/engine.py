@@ -19,7 +19,7 @@ ROOM = 64  # bytes that a stream may be longer than its text, before it is made 
 FLUSH = 4  # bytes that the decoder may look beyond the end of a stream
 CONSTANT = {"squash", "stretch", "following", "rates", "trust"}
 LEARNED = [name for name in kernel.State._fields if name not in CONSTANT | {"text"}]  # what changes while a text is read
-LONG_TEXT = 2**28  # bytes that may be coded at once
+LONG_TEXT = 2**27  # bytes that may be coded at once; five times as many are taken in memory
 
 # Arrays are counted nowhere, because none is made in the kernel: three times as fast.
 HOW = {"cache": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}

@@ -17,7 +17,7 @@ from ....errors import FormatError, InputError
 from .engine import Engine, is_fast
 
 TEXT_CODEC_FORMAT = 1  # of the model, too: what it computes never changes under this number
-MOST_PRIMING = 2**25  # bytes
+MOST_PRIMING = 2**24  # bytes: what a minute suffices to read
 SHIPPED = "everyday-1"  # priming text that comes with the package; a better one gets another name
 
 
