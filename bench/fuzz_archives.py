@@ -34,6 +34,7 @@ from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans, untrained_stage
 from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
 from anyorder.modalities.tables.codec.table_codec import fit_table_codec
+from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 
 VALUES: list[Any] = [None, -1, 0, 1, 2**31, 2**63, 10**30, 1.5, "", "x", "../x", [], {}, [10**9] * 3, True, "<f8", "|O", "folder"]
 
@@ -214,7 +215,19 @@ def tables() -> Subject:
     )
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables}
+def texts() -> Subject:
+    """Short ones, by the model of text; without numba a second each."""
+    codec = TextCodec(b"one thing after the other, and then ")
+    listed = [f"{k} thing{'s' * (k != 1)} after the other, \N{SNOWMAN} and then {k * k} more" for k in range(20)]
+
+    def right(back: Any, lost: set[int]) -> bool:
+        return bool(back == [text for k, text in enumerate(listed) if k not in lost])
+
+    wholes = [archived(ArchiveModel(codec, inside=inside), text_source(listed)) for inside in (False, True)]
+    return Subject(wholes, codec, unpack_text, right)
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables, "texts": texts}
 
 
 def archived(keeper: ArchiveModel, source: Source) -> bytes:

@@ -15,12 +15,12 @@ from PIL import Image
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.archives.archive import block_size
 from anyorder.archives.blocks import MODELLED, PLAIN, Content, pack_block, squeezed, unsqueezed
+from anyorder.archives.folders import checked_name
 from anyorder.coding import Archive, ArchiveWriter
 from anyorder.errors import AnyOrderError, FormatError, InputError
 from anyorder.modalities.images.image_archives import (
     ArraySource,
     FolderSource,
-    checked_image,
     decompress_array,
     decompress_folder,
 )
@@ -221,14 +221,14 @@ def test_files_that_cannot_be_written_are_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up.png", "a/../../b", "", "a\0b", "..", "\ud800"])
 def test_names_stay_inside_their_folder(name, kind):
     with pytest.raises(FormatError, match="outside"):
-        checked_image(name, kind)
+        checked_name(name, kind)
 
 
 @pytest.mark.parametrize("name", ["c:\\x", "c:x", "..\\x", "\\x", "\\\\host\\share\\x"])
 def test_names_stay_inside_their_folder_where_they_have_drives(name):
     with pytest.raises(FormatError, match="outside"):
-        checked_image(name, PureWindowsPath)
-    assert checked_image(name, PurePosixPath) == name
+        checked_name(name, PureWindowsPath)
+    assert checked_name(name, PurePosixPath) == name
 
 
 def test_a_folder_that_is_none_is_named(tmp_path):

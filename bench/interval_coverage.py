@@ -1,6 +1,6 @@
 """How often the truth lies in anyorder's intervals: every test row with many patterns of gaps, columns without frequent values.
 
-    python bench/coverage.py --tables energy yacht concrete wine --seeds 0-9 --masks 20
+    python bench/interval_coverage.py --tables energy yacht concrete wine --seeds 0-9 --masks 20
 
 A split of `bench/imputation.py` has few test rows and one pattern; here the same splits get `--masks` patterns each, the first of
 them being that one. Coverage is by the randomised PIT of every hidden cell given the known ones of its row. Cells of a row go

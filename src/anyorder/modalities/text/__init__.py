@@ -1,0 +1,1 @@
+"""Texts: any Unicode text, and any file that holds one."""
