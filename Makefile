@@ -5,7 +5,7 @@ LOWEST := .venv-lowest/bin
 PIP := -m pip install --quiet --quiet --disable-pip-version-check
 TESTED := PYTHONWARNINGS=default
 # What rests on no library but torch is not run again with the lowest versions.
-NOT_CORE := inference distributions subsets baselines networks coding training models test_house.py test_imputation_scores.py test_results.py \
+NOT_CORE := studio inference distributions subsets baselines networks coding training models test_house.py test_imputation_scores.py test_results.py \
 	test_readme.py test_scikit_learn.py io/test_datasets.py modalities/test_drawing.py modalities/images/test_images.py \
 	modalities/tables/test_acquisition_face.py modalities/tables/test_strange_tables.py archives/test_settings.py archives/test_pyramid.py \
 	archives/test_tables.py

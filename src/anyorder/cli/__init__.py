@@ -5,9 +5,10 @@ import signal
 import sys
 from types import FrameType
 
+from . import studio
 from .commands import app
 
-__all__ = ["app", "main"]
+__all__ = ["app", "main", "studio"]
 
 
 def ended(number: int, frame: FrameType | None) -> None:

@@ -62,6 +62,10 @@ def usual_loss(
     return (total.amin(-1) / count).clamp(min=least)[alike]
 
 
+class EnoughError(Exception):
+    """Raised by a callback: training ends here, with the best weights so far, as if it had converged."""
+
+
 M = TypeVar("M", bound=Trained)
 Resample = Callable[[Values, Generator], Values]
 MOST_MASKS, MOST_MASK_CELLS = 4096, 2**18  # of how many rows the edges are drawn at once
@@ -124,8 +128,9 @@ def fit(
     `copies` says how often every row counts. `parts` are the rows to train on and those to score, if they are not to be drawn
     as `split` draws them.
     `resample` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
-    Ctrl-C ends training early with the best weights so far. With `checkpoint`, the whole state is written there at
-    every check, and calling `fit` again with the same arguments goes on to the same weights as without the break.
+    Ctrl-C ends training early with the best weights so far; so does a `progress` that raises `EnoughError`.
+    With `checkpoint`, the whole state is written there at every check, and calling `fit` again with the same arguments goes
+    on to the same weights as without the break.
     """
     present = torch.isfinite(x) if present is None and isinstance(x, Tensor) else present
     model.schema.check(x if resample is None else resample(x, Generator().manual_seed(recipe.seed)), present)
@@ -149,6 +154,8 @@ def fit(
             while run.step < recipe.steps and run.worse < recipe.patience:
                 run.until_next_check(progress)
         stopped = "finished" if run.step == recipe.steps else "early"
+    except EnoughError:
+        stopped = "early"
     except KeyboardInterrupt:
         stopped = "interrupted"
     finally:

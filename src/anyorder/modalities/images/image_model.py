@@ -226,14 +226,32 @@ class FittedImages(Fitted):
         how = Drawing(order or self._order(mode), self._schedule(steps, schedule), temperature, context)
         return self.encoder.decode(self._drawn(nothing, nothing.bool(), how, seeded(seed)))
 
-    def film(self, steps: int, n: int = 1, label: Label = None, *, seed: int = 0) -> Iterator[tuple[Pixels, Mask]]:
-        """New images after every step, and which of their values are there already."""
+    def film(
+        self,
+        steps: int,
+        n: int = 1,
+        label: Label = None,
+        *,
+        images: Any = None,
+        mask: Any = None,
+        temperature: float = 1.0,
+        seed: int = 0,
+    ) -> Iterator[tuple[Pixels, Mask]]:
+        """New images after every step, and which of their values are there already.
+
+        With a single image and a mask `n` completions of it, as `inpaint` with the same seed ends with.
+        """
+        if (images is None) != (mask is None):
+            raise InputError("film got an image without a mask, or a mask without an image. Give both or none of them.")
         x, rng = torch.zeros(n, len(self.encoder)), seeded(seed)
-        question = Question(torch.zeros_like(x, dtype=torch.bool), torch.ones_like(x, dtype=torch.bool))
+        asked = torch.ones_like(x, dtype=torch.bool)
+        if images is not None:
+            x, asked = self.encoder.encode(images).repeat(n, 1), self.encoder.mask_of(mask, 1).repeat(n, 1)
+        question = Question(~asked, asked)
         context, cut = self._context(label, n), self._schedule(steps)
         with torch.no_grad():
             for step in walk(self.model, x, question, order=self.order, schedule=cut, rng=rng, context=context):
-                x.copy_(torch.where(step.now, step.conditionals.sample(rng, at=step.now), x))
+                x.copy_(torch.where(step.now, step.conditionals.sample(rng, temperature, at=step.now), x))
                 yield self.encoder.decode(x), step.given | step.now
 
     def score_samples(
