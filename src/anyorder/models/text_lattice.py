@@ -60,7 +60,7 @@ class Lattice:
         for place in range(len(symbols)):
             here = symbols[place : place + 1].astype(np.int64) if known[place] else choices
             if len(here) == 1:
-                chance, after = (both[:, None] for both in automaton.step(states, here[0]))
+                chance, after = (both[:, None] for both in automaton.step(states, here))
             else:
                 chance, after = automaton.rows(states)
                 if allowed is not None:
