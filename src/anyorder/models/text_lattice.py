@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int
+from jaxtyping import Bool, Float, Float64, Int, Shaped
 from numpy.typing import NDArray
 
 from .text_automaton import ROOT, Automaton, Symbols
@@ -120,11 +120,11 @@ class Lattice:
             out[place], state = self.stages[place].symbols[which], previous
         return out, self.log_prob(out)
 
-    def log_prob(self, filling: Int[np.ndarray, " place"]) -> float:
+    def log_prob(self, filling: Shaped[np.ndarray, " place"]) -> float:
         """How likely a filling is, given what is known; in nats."""
         return float(sum(self.terms(filling)))
 
-    def terms(self, filling: Int[np.ndarray, " place"]) -> Iterator[float]:
+    def terms(self, filling: Shaped[np.ndarray, " place"]) -> Iterator[float]:
         """What every place adds to it, in order."""
         state = 0
         for place, stage in enumerate(self.stages):
