@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-WORDS = "the quick brown fox jumps over the lazy dog and the small cat sleeps near the warm red fire".split()
+SENTENCE = "the quick brown fox jumps over the lazy dog and the small cat sleeps near the warm red fire"
+WORDS = SENTENCE.split()
 
 
 @pytest.fixture(scope="module")

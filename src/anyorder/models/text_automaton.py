@@ -12,7 +12,8 @@ from .text_counts import Table, bits_of, without_first
 
 ROOT = 0  # the state in which nothing is known of what came before
 DENSE_CELLS = 2**21  # (state, symbol) pairs of the shortest contexts that are kept as whole rows
-RAW_SCALE, LOWER_SCALE = 1.4, 1.1  # of the discounts; tuned on text8's validation part in the study
+RAW_SCALE, LOWER_SCALE = 1.4, 1.1  # of the discounts; tuned on text8's validation part, as the next two
+LOWER_SHARE, OFTEN = 0.8, 20.0  # the share of the lower distribution, half of it where symbols occur 20 times a neighbour
 Symbols = UInt8[np.ndarray, " place"]
 States = Int[np.ndarray, "*states"]
 
@@ -69,11 +70,13 @@ class Automaton:
             top = length == len(tables)
             plain, back = parts.of(raw, LOWER_SCALE if top else RAW_SCALE)
             lower, back_lower = (plain, back) if top else parts.of(spread, LOWER_SCALE if length == 1 else 1.0)
+            totals = [np.bincount(owner, counts, count) for counts in (raw, spread)]
+            share = LOWER_SHARE / (1 + totals[0] / np.maximum(totals[1], 1) / OFTEN)
             used = np.unique(owner)
-            self.back[used], self.back_lower[used] = ((back + back_lower) / 2)[used], back_lower[used]
+            self.back[used], self.back_lower[used] = (back + share * (back_lower - back))[used], back_lower[used]
             owners.append(owner)
             symbols.append((table.keys[mine] & np.uint64((1 << bits) - 1)).astype(np.uint8))
-            finals.append(((plain + lower) / 2).astype(np.float32))
+            finals.append((plain + share[owner] * (lower - plain)).astype(np.float32))
             lowers.append(lower.astype(np.float32))
             targets.append(np.where(own >= 0, own, fallback).astype(np.int32))
             sizes.append(len(mine))

@@ -61,6 +61,7 @@ class TextMemory(Trained):
     def _hold(self, packed: bytes, sizes: list[int], levels: int, fewest: int, length: int, beam: int, both: bool) -> None:
         super().__init__()
         self.sizes, self.levels, self.fewest, self.beam, self.both = sizes, levels, fewest, beam, both
+        self.allowed: NDArray[np.int64] | None = None
         self.schema = Schema.repeat(Category(levels), length)
         self.register_buffer("packed", torch.frombuffer(bytearray(packed), dtype=torch.uint8))
         tables = unpack(packed, sizes, levels)  # rounded: a model and its file answer alike
@@ -86,8 +87,13 @@ class TextMemory(Trained):
             counts.add(text)
         return cls(counts.finish(fewest), levels, length, fewest, beam, both)
 
-    def resized(self, length: int | None = None, beam: int | None = None) -> "TextMemory":
-        """The same memory for rows of another length, or with another beam; nothing is copied."""
+    def resized(
+        self, length: int | None = None, beam: int | None = None, allowed: Int[np.ndarray, " symbol"] | None = None
+    ) -> "TextMemory":
+        """The same memory for rows of another length, with another beam, or with gaps that hold only some symbols.
+
+        Nothing is copied.
+        """
         if length is not None and not 1 <= length <= MOST_LENGTH:
             raise InputError(f"Got length={length}; expected from 1 to {MOST_LENGTH} symbols. Ask for a part of the text.")
         other = TextMemory.__new__(TextMemory)
@@ -96,6 +102,7 @@ class TextMemory(Trained):
         other.register_buffer("packed", self.packed)
         other.schema = self.schema if length is None else Schema.repeat(Category(self.levels), length)
         other.beam = self.beam if beam is None else beam
+        other.allowed = allowed
         return other.train(self.training)
 
     @property
@@ -167,6 +174,21 @@ class TextMemory(Trained):
         backwards = one_gap(self._readings[1], symbols[::-1], ROOT)[::-1]
         both = np.sqrt(np.maximum(forwards, LEAST) * np.maximum(backwards, LEAST))
         return both / both.sum(1, keepdims=True)
+
+    def draws(
+        self, symbols: Symbols, known: Known, count: int, rng: np.random.Generator, allowed: NDArray[np.int64] | None = None
+    ) -> Int[np.ndarray, "draw place"]:
+        """All gaps drawn together given what is known; those behind the last known symbol one after the other, exactly."""
+        out = np.repeat(symbols[None].astype(np.int64), count, 0)
+        end = int(known.nonzero()[0].max(initial=-1)) + 1
+        for start, lattice in self.lattices(symbols[:end], known[:end], ROOT, allowed):
+            out[:, start : start + len(lattice.stages)] = lattice.draw(rng, count)
+        if end < len(symbols):
+            states = np.full(count, ROOT)
+            for place in range(max(0, end - self.forwards.order), end):
+                states = self.forwards.step(states, out[:, place])[1]
+            out[:, end:] = self.continued(states, len(symbols) - end, rng, allowed)
+        return out
 
     def continued(
         self, states: Int[np.ndarray, " draw"], count: int, rng: np.random.Generator, allowed: NDArray[np.int64] | None = None
@@ -244,7 +266,7 @@ class TextDistributions(Distributions):
         if row not in self._known:
             given = self.given[row].cpu().numpy()
             symbols = np.where(given, self.x[row].cpu().numpy(), 0).astype(np.uint8)  # hidden values cannot leak
-            table = torch.from_numpy(self.memory.posteriors(symbols, given))
+            table = torch.from_numpy(self.memory.posteriors(symbols, given, ROOT, self.memory.allowed))
             self._known[row] = torch.where(table > 0, table.clamp(min=LEAST).log(), IMPOSSIBLE).float()
         return self._known[row]
 

