@@ -257,10 +257,10 @@ def test_what_is_drawn_on_is_what_scores_say():
 @pytest.mark.parametrize("both", [False, True])
 def test_scores_sum_to_one_along_any_order_and_mixture(both):
     memory = memory_of(both, beam=12)
-    memory = memory.resized(length=4)
-    x = torch.tensor(list(itertools.product(range(LEVELS), repeat=4))).float()
+    memory = memory.resized(length=3)
+    x = torch.tensor(list(itertools.product(range(LEVELS), repeat=3))).float()
     question = Question(torch.zeros_like(x).bool(), torch.ones_like(x).bool())
-    orders = [CanonicalOrder((2, 0, 3, 1)), CanonicalOrder((3, 2, 1, 0))]
+    orders = [CanonicalOrder((2, 0, 1)), CanonicalOrder((2, 1, 0))]
     for scores in (log_prob(memory, x, question, order=orders[0]), mixture_log_prob(memory, x, question, orders)):
         assert scores.double().exp().sum() == pytest.approx(1, abs=1e-4)
 

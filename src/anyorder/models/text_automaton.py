@@ -86,6 +86,7 @@ class Automaton:
         self.widest = int(np.diff(self.start).max())
         self._rows_of_short_contexts()
         self.fast = compiled()
+        self.short: NDArray[np.float32] | None = None  # what lattices look ahead with, once there is one
         self.sparse = (
             *(self.start, self.symbol, self.final, self.lower, self.target),
             *(self.back, self.back_lower, self.parent),

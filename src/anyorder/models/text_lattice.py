@@ -54,7 +54,8 @@ class Lattice:
         choices = np.arange(automaton.levels) if allowed is None else allowed
         beam = max(8, min(beam, MOST_CELLS // (len(choices) * max(1, int((~known).sum())))))
         ahead = list(look_ahead(automaton, symbols, known, choices))[::-1]
-        states, weight = np.array([state]), np.ones(1)
+        states: NDArray[Any] = np.array([state])
+        weight: NDArray[Any] = np.ones(1)
         self.stages: list[Stage] = []
         self.weights = [weight]
         for place in range(len(symbols)):
@@ -213,7 +214,7 @@ def look_ahead(
 
 def short_contexts(automaton: Automaton) -> Float[np.ndarray, "last before next"]:
     """p(next | the last two symbols), or the last one where two would be too many; computed once for an automaton."""
-    if not hasattr(automaton, "short"):
+    if automaton.short is None:
         levels = automaton.levels
         one = automaton.rows(np.array([ROOT]))[1][0]
         if levels > TWO_BACK:
