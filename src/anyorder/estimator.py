@@ -19,11 +19,9 @@ from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, 
 from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
 from .modalities.registry import modality_of
 from .modalities.tables.acquisition import Acquired, Asked
-from .modalities.tables.anomalies import Anomalies
 from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.preview import OnClassToo
 from .modalities.tables.report import Report
-from .modalities.text.text_answers import TextAnomalies
 from .models.trained import BAD_CONTENT, Trained
 from .schema import Schema
 from .subsets import Order, Schedule
@@ -303,7 +301,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The values of a category, in the order of `predict_proba`."""
         return self._ask("levels", target)
 
-    def anomalies(self, X: Any) -> Anomalies | TextAnomalies:
+    def anomalies(self, X: Any) -> Any:  # Anomalies of a table, TextAnomalies of text
         """How odd every cell is given the rest of its row, and every row; `.to_frame()` lists odd cells, `.plot()` draws them.
 
         Of text: how surprising every character is given all others, and what it should be; `.lines()` lists the oddest.

@@ -62,6 +62,8 @@ def test_sample_fills_what_is_given(run, text_model, tmp_path):
 
 def test_what_is_not_for_text_is_refused(run, corpus, text_model, tmp_path):
     assert "--size is for" in run("fit", corpus, "--size", "medium").stderr
+    for command in ("anomalies", "score"):
+        assert "This command reads tables" in run(command, text_model, corpus).stderr
     assert "is a question about tables" in run("ask", text_model, "a").stderr
     (tmp_path / "b.txt").write_bytes(bytes(range(256)))
     assert "is no text" in run("fit", tmp_path / "b.txt").stderr

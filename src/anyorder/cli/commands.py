@@ -99,6 +99,8 @@ def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialec
     from .cells import fit_to, text_columns
 
     model_ = load(model, verb, seed)
+    if not hasattr(model_.encoder_, "columns"):
+        raise InputError(f"This command reads tables, and {model.name} is a model of {model_.fitted_.what}.")
     content = read_bytes(table)
     return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
 
@@ -460,7 +462,7 @@ def sample(
     """Draw new rows, given the values of some columns; or new images; or text: --given "In the beginning ____" fills the gaps."""
     check_files(output if grid is None and (output is None or output.suffix != ".txt") else None, model)
     model_ = load(model, "sample", seed, given=given, label=label)
-    if model_.fitted_.what == "text":
+    if "restore" in model_.fitted_.verbs():
         from . import texts
 
         if grid is not None or film is not None:

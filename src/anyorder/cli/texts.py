@@ -91,7 +91,11 @@ def sample(model: AnyOrder, n: int, given: list[str] | None, output: Path | None
         print_json({"texts": drawn})
     elif output is not None:
         content = ("\n".join(drawn) + "\n").encode("utf-8", "surrogateescape")
-        write_whole(output, lambda beside: Path(beside).write_bytes(content))
+        write_whole(output, lambda beside: put(content, beside))
     else:
         for one in drawn:
             say_so(one)
+
+
+def put(content: bytes, place: str) -> None:
+    Path(place).write_bytes(content)

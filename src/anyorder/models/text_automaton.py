@@ -42,24 +42,26 @@ class Automaton:
 
     def __init__(self, tables: Sequence[Table], levels: int, fewest: int) -> None:
         self.levels, self.order = levels, len(tables) - 1  # the longest context
-        states = number_states(tables, levels, fewest)
-        self.parent, self.length = states.parent, states.length
-        self.last, self.last_but_one = states.last, states.last_but_one
+        contexts = number_contexts(tables, levels, fewest)
+        self.parent, self.length = contexts.parent, contexts.length
+        self.last, self.last_but_one = contexts.last, contexts.last_but_one
         count = len(self.parent)
         pairs_of = [np.zeros(0, np.int64)] * (len(tables) + 1)  # where the pair of every string stands, by length
         sizes = []
-        owners, symbols, finals, lowers, targets = [], [], [], [], []
+        owners, symbols, finals, lowers, targets = (list[NDArray[Any]]() for _ in range(5))
         self.back, self.back_lower = np.ones(count, np.float32), np.ones(count, np.float32)
         bits, filled = bits_of(levels), 0
         for length, table in enumerate(tables, 1):
             prefix = tables[length - 2].find(table.keys >> np.uint64(bits)) if length > 1 else np.zeros(len(table.keys), int)
-            owner = states.number[length - 1][prefix]
+            owner = contexts.number[length - 1][prefix]
             mine = np.flatnonzero(owner >= 0)
             suffix = tables[length - 2].find(without_first(table.keys[mine], length, bits)) if length > 1 else mine
             pairs_of[length] = np.full(len(table.keys), -1, np.int64)
             pairs_of[length][mine] = filled + np.arange(len(mine))
-            owner, own = owner[mine], states.number[length][mine]
+            owner, own = owner[mine], contexts.number[length][mine]
             below = pairs_of[length - 1][suffix] if length > 1 else mine
+            under: NDArray[Any]
+            fallback: NDArray[Any]
             if length == 1:
                 under, fallback = np.full(len(mine), 1.0 / levels), np.zeros(len(mine), np.int64)
             else:
@@ -115,13 +117,14 @@ class Automaton:
         """How likely a symbol is next, and the state after it."""
         states, symbols = np.broadcast_arrays(states, symbols)
         shape = states.shape
-        states, symbols = states.ravel().astype(np.int64), symbols.ravel()
+        states, symbols = np.asarray(states.ravel(), np.int64), symbols.ravel()
         out, after = np.empty(len(states)), np.empty(len(states), np.int32)
         if self.fast:
             self.fast.step(*self.sparse, states, symbols.astype(np.int64), self.levels, out, after)
             return out.reshape(shape), after.reshape(shape)
-        weight, first = np.ones(len(states)), np.ones(len(states), bool)
-        rest = np.arange(len(states))
+        weight: NDArray[Any] = np.ones(len(states))
+        first: NDArray[Any] = np.ones(len(states), bool)
+        rest: NDArray[Any] = np.arange(len(states))
         while len(rest):
             short = states < self.dense
             there = rest[short]
@@ -225,7 +228,7 @@ class Automaton:
 
 
 @final
-class States:
+class Contexts:
     """Contexts as numbers, the shortest first: of every string its number (-1: none), of every number its suffix."""
 
     def __init__(self, number: list[NDArray[np.int64]], parent: list[NDArray[np.int64]], last: list[NDArray[np.int64]]) -> None:
@@ -236,7 +239,7 @@ class States:
         self.last, self.last_but_one = (both >> 8).astype(np.uint8), (both & 255).astype(np.uint8)
 
 
-def number_states(tables: Sequence[Table], levels: int, fewest: int) -> States:
+def number_contexts(tables: Sequence[Table], levels: int, fewest: int) -> Contexts:
     """Strings that occur `fewest` times and whose suffix does, up to one symbol less than the longest; all single symbols."""
     bits = bits_of(levels)
     mask = np.uint64((1 << bits) - 1)
@@ -260,7 +263,7 @@ def number_states(tables: Sequence[Table], levels: int, fewest: int) -> States:
         lasts.append((last | before)[stays])
         count += int(stays.sum())
     numbers.append(np.full(len(tables[-1].keys), -1, np.int64))
-    return States(numbers, parents, lasts)
+    return Contexts(numbers, parents, lasts)
 
 
 def left_neighbours(tables: Sequence[Table], length: int, bits: int) -> Int[np.ndarray, " string"]:

@@ -263,13 +263,15 @@ class TextDistributions(Distributions):
         return CategoricalDistribution(found.to(self.x.device)[inverse, place])
 
     def _of_row(self, row: int) -> Float[Tensor, "place levels"]:
-        if row not in self._known:
-            given = self.given[row].cpu().numpy()
-            symbols = np.where(given, self.x[row].cpu().numpy(), 0).astype(np.uint8)  # hidden values cannot leak
+        given = self.given[row].cpu().numpy()
+        symbols = np.where(given, self.x[row].cpu().numpy(), 0).astype(np.uint8)  # hidden values cannot leak
+        key = given.tobytes() + symbols.tobytes()
+        if key not in self._answers:
             table = torch.from_numpy(self.memory.posteriors(symbols, given, ROOT, self.memory.allowed))
-            self._known[row] = torch.where(table > 0, table.clamp(min=LEAST).log(), IMPOSSIBLE).float()
-        return self._known[row]
+            self._answers[key] = torch.where(table > 0, table.clamp(min=LEAST).log(), IMPOSSIBLE).float()
+        return self._answers[key]
 
     @cached_property
-    def _known(self) -> dict[int, Tensor]:
+    def _answers(self) -> dict[bytes, Tensor]:
+        """By what is known: rows that know the same share theirs."""
         return {}

@@ -58,6 +58,11 @@ class FittedText(Fitted):
     def outline(self) -> list[str]:
         return [f"a model of {self._says()}"]
 
+    @property
+    def encoder(self) -> Alphabet:
+        """How characters become codes."""
+        return self.alphabet
+
     # Verbs
 
     def restore(
