@@ -56,7 +56,7 @@ def restored(memory: TextMemory, baseline: Neighbours, passages: NDArray[np.uint
             hidden = rng.random(len(one)) < share
             guess = memory.posteriors(one, ~hidden)[hidden].argmax(1)
             right["memory"].append(float((guess == one[hidden]).mean()))
-            other = [baseline.fill(one, ~hidden, place) for place in np.flatnonzero(hidden)]
+            other = [baseline.fill(one, ~hidden, place) for place in np.flatnonzero(hidden).tolist()]
             right["neighbours"].append(float((other == one[hidden]).mean()))
         found[f"{share:.0%}"] = {
             name: {"mean": float(np.mean(some)), "standard_error": float(np.std(some) / len(some) ** 0.5)}

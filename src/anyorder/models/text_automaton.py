@@ -205,12 +205,9 @@ class Automaton:
         """
         out = np.full(len(symbols) + 1, ROOT, np.int32)
         out[: self.order + 1] = state
+        far = np.arange(min(self.order, len(symbols) + 1), len(symbols) + 1)
         for back in range(self.order, 0, -1):
-            place = np.arange(min(back, len(symbols) + 1), len(symbols) + 1)
-            if back < self.order:  # closer to the start a path has begun already
-                begun = np.arange(min(self.order, len(symbols) + 1), len(symbols) + 1)
-                place = begun
-            out[place] = self.step(out[place], symbols[place - back])[1]
+            out[far] = self.step(out[far], symbols[far - back])[1]
         for place in range(1, min(self.order, len(symbols) + 1)):
             out[place] = self.step(out[place - 1 : place], symbols[place - 1 : place])[1][0]
         return out
@@ -302,7 +299,7 @@ def discounts(counts: Int[np.ndarray, " pair"]) -> tuple[float, float, float]:
     return found[0], found[1], found[2]
 
 
-def ranges(start: NDArray[np.int32], stop: NDArray[np.int32]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def ranges(start: NDArray[np.int32], stop: NDArray[np.int32]) -> tuple[NDArray[Any], NDArray[Any]]:
     """All numbers from every start to its stop, and which of them each belongs to."""
     sizes = (stop - start).astype(np.int64)
     row = np.repeat(np.arange(len(start)), sizes)
