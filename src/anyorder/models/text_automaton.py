@@ -73,7 +73,7 @@ class Automaton:
             plain, back = parts.of(raw, LOWER_SCALE if top else RAW_SCALE)
             lower, back_lower = (plain, back) if top else parts.of(spread, LOWER_SCALE if length == 1 else 1.0)
             totals = [np.bincount(owner, counts, count) for counts in (raw, spread)]
-            share = LOWER_SHARE / (1 + totals[0] / np.maximum(totals[1], 1) / OFTEN)
+            share = LOWER_SHARE / (1 + (totals[0] / np.maximum(totals[1], 1) / OFTEN) ** 2)
             used = np.unique(owner)
             self.back[used], self.back_lower[used] = (back + share * (back_lower - back))[used], back_lower[used]
             owners.append(owner)

@@ -129,13 +129,14 @@ def test_only_gaps_and_none(model):
 
 def test_scores_sum_to_one_and_targets_are_conditioned(model):
     letters = model.fitted_.alphabet.characters
-    joint = model.score_samples(["".join(pair) for pair in itertools.product(letters, repeat=2)])
-    assert 0.8 < np.exp(joint).sum() <= 1 + 1e-6  # the rest is for ends of documents and rare characters
-    target = np.array([False, True, True, False])
-    pairs = [f"t{a}{b} " for a, b in itertools.product(letters, repeat=2)]
-    inside = model.score_samples(pairs, target=[target] * len(pairs))
+    alone = model.score_samples(list(letters))
+    assert 0.9 < np.exp(alone).sum() <= 1 + 1e-6  # the rest is for ends of documents and rare characters
+    one = np.array([False, True, False])
+    inside = model.score_samples([f"t{letter}e" for letter in letters], target=[one] * len(letters))
     assert 0.9 < np.exp(inside).sum() <= 1 + 1e-6
-    # Bayes: p(target | rest) = p(all) / p(rest), and the first is what is asked
+    # Bayes: p(target | rest) = p(all) / p(rest), and the rest is the same
+    pairs = [f"t{a}{b} " for a, b in itertools.product(letters[:5], repeat=2)]
+    inside = model.score_samples(pairs, target=[np.array([False, True, True, False])] * len(pairs))
     both = model.score_samples(pairs)
     assert np.allclose(inside - inside[0], both - both[0], atol=1e-6)
 
@@ -167,8 +168,9 @@ def test_draws_keep_what_is_given_and_follow_seeds(model):
     assert drawn == model.sample(3, given="the q____ ")
     assert all(one.startswith("the q") for one in model.sample(2, given="the q____ ", steps=2))
     assert model.sample(1, given="the q____ ", temperature=0.05) == ["the quick "]
-    new = model.sample(2)
-    assert all(set(one) <= set(" ".join(WORDS)) and len(one) > 100 for one in new)
+    new = model.sample(12)
+    assert all(set(one) <= set(" ".join(WORDS)) for one in new)
+    assert np.mean([len(one) for one in new]) > 30
     with pytest.raises(InputError, match="has no gap to draw"):
         model.sample(1, given="abc")
 
@@ -227,5 +229,5 @@ def test_questions_of_other_kinds_of_data_are_refused(model):
         AnyOrder(kinds={"a": "category"}).fit([story(20)])
     with pytest.raises(InputError, match="without a y"):
         AnyOrder().fit([story(20)], y=[1])
-    with pytest.raises(InputError, match="expected a text or a list of texts"):
+    with pytest.raises(InputError, match="Expected a text or a list of texts"):
         model.restore([1, 2])

@@ -204,7 +204,8 @@ class FittedText(Fitted):
             drawn = self.model.continued(np.full(n, ROOT), PASSAGE, rng, np.arange(FIRST, self.alphabet.levels))
             return [self.alphabet.decode(one) for one in drawn]
         start = self.model.forwards.after(np.array([END], np.uint8))
-        drawn = self.model.continued(np.full(n, start), LONGEST_DRAWN, rng)
+        symbols = np.array([END, *([OTHER] if self.alphabet.rare else []), *range(FIRST, self.alphabet.levels)])
+        drawn = self.model.continued(np.full(n, start), LONGEST_DRAWN, rng, symbols)
         return [self.alphabet.decode(one[: int(np.append(np.flatnonzero(one == END), len(one))[0])]) for one in drawn]
 
     def _restored(self, text: str, gone: NDArray[np.bool_], draws: int, alternatives: int, rng: np.random.Generator) -> Restored:
