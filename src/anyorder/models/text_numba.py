@@ -1,6 +1,7 @@
 """The inner loops of text compiled by numba; imported only if it is installed. Each has an equal twin in numpy."""
 
 from collections.abc import Callable
+from inspect import unwrap
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,7 +13,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def loop(function: F) -> F:
     """Compiled when it is first called, and kept on disk."""
-    compiled: F = njit(cache=True, nogil=True)(function)
+    compiled: F = njit(cache=True, nogil=True)(unwrap(function))  # tests wrap every function to check its types
     return compiled
 
 
