@@ -19,7 +19,6 @@ from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, 
 from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
 from .modalities.registry import modality_of
 from .modalities.tables.acquisition import Acquired, Asked
-from .modalities.tables.anomalies import Anomalies
 from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.preview import OnClassToo
 from .modalities.tables.report import Report
@@ -40,7 +39,7 @@ MOST_ORDERS = 100_000  # that a file may ask for
 
 @final
 class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """One model of a table, or of images; then any question about it.
+    """One model of a table, of images or of text; then any question about it.
 
     What it is fitted to decides which questions it answers; a question or an option that is for another kind of data is
     refused in one sentence. The trained model is `fitted_`.
@@ -259,6 +258,23 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = {"steps": steps, "schedule": schedule, "temperature": temperature, "label": label, "mode": mode}
         return self._ask("inpaint", images, mask, draws, **options)
 
+    def restore(
+        self,
+        texts: Any,
+        draws: int | None = None,
+        *,
+        missing: Any = None,
+        gap: str | None = None,
+        alternatives: int | None = None,
+    ) -> Any:
+        """Texts with their gaps filled: the likeliest filling, alternatives with probabilities, and `draws` of all gaps together.
+
+        A gap has one mark, `gap` ("_"), for every missing character; or `missing` is an array of booleans for every text.
+
+        >>> model.restore("the q____ brown fox", draws=3)  # doctest: +SKIP
+        """
+        return self._ask("restore", texts, draws=draws, missing=missing, gap=gap, alternatives=alternatives)
+
     def conditional(self, row: Row, target: ColumnLabel) -> Answer:
         """The distribution of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
 
@@ -293,9 +309,10 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The values of a category, in the order of `predict_proba`."""
         return self._ask("levels", target)
 
-    def anomalies(self, X: Any) -> Anomalies:
+    def anomalies(self, X: Any) -> Any:  # Anomalies of a table, TextAnomalies of text
         """How odd every cell is given the rest of its row, and every row; `.to_frame()` lists odd cells, `.plot()` draws them.
 
+        Of text: how surprising every character is given all others, and what it should be; `.lines()` lists the oddest.
         Training rows may be among the rows: what the model counts and remembers of a row does not speak for it.
         """
         return self._ask("anomalies", X)

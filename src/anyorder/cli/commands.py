@@ -111,6 +111,8 @@ def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialec
     from .cells import fit_to, text_columns
 
     model_ = load(model, verb, seed)
+    if not hasattr(model_.encoder_, "columns"):
+        raise InputError(f"This command reads tables, and {model.name} is a model of {model_.fitted_.what}.")
     content = read_bytes(table)
     return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
 
@@ -483,12 +485,20 @@ def sample(
     seed: Seed = 0,
     json: AsJson = False,
 ) -> None:
-    """Draw new rows, given the values of some columns; or new images."""
-    parts = parse_evidence(given or [])
-    check_files(output if grid is None else None, model)
+    """Draw new rows, given the values of some columns; or new images; or text: --given "In the beginning ____" fills the gaps."""
+    check_files(output if grid is None and (output is None or output.suffix != ".txt") else None, model)
     from . import paths
 
-    model_ = load(model, "sample", seed, given=given, label=label, mode=mode)
+    chosen = {"given": given, "label": label, "mode": mode, "order": order, "schedule": schedule}
+    model_ = load(model, "sample", seed, **chosen)
+    if "restore" in model_.fitted_.verbs():
+        from . import texts
+
+        if grid is not None or film is not None:
+            raise InputError(f"--grid and --film are for pictures; {model.name} is a model of text. Use -o.")
+        texts.sample(model_, n, given, output, json, steps=steps, temperature=None if temperature == 1.0 else temperature)
+        return
+    parts = parse_evidence(given or [])
     how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
     drawn_as_pictures = "film" in model_.fitted_.verbs()
     if not drawn_as_pictures:
@@ -547,6 +557,39 @@ def inpaint(
     how = {"temperature": temperature, "label": label, "mode": mode, **paths.schedule_named(schedule, steps)}
     document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, how, steps, output)
     printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
+
+
+@app.command(epilog='Example: anyorder restore corpus.ao "damaged te_t" --draws 3')
+def restore(
+    model: ModelFile,
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="With _ for every missing character; or a .txt file; - is standard input."),
+    ],
+    draws: Annotated[int, typer.Option(min=0, help="So many fillings of all gaps, drawn together.")] = 0,
+    gap: Annotated[str, typer.Option(help="The mark of a missing character.")] = "_",
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Fill the gaps of a text: the likeliest filling, and alternatives with their probabilities."""
+    from . import printing, texts
+
+    document = texts.restore(load(model, "restore", seed), texts.text_in(text), draws, gap)
+    printing.tell(document, texts.show_restored, json)
+
+
+@app.command(epilog="Example: anyorder proofread corpus.ao letter.txt")
+def proofread(
+    model: ModelFile,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A .txt file, or the text itself; - is standard input.")],
+    top: Annotated[int, typer.Option(min=1, help="How many characters.")] = 12,
+    json: AsJson = False,
+) -> None:
+    """The characters of a text that fit worst with all others, and what would be expected in their place."""
+    from . import printing, texts
+
+    document = texts.proofread(load(model, "anomalies"), texts.text_in(text), top)
+    printing.tell(document, texts.show_proofread, json)
 
 
 ArchiveFile = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="From `anyorder compress`.", show_default=False)]

@@ -7,9 +7,11 @@ from ..errors import InputError
 from .base import MODALITIES, Modality, register
 from .images.modality import Images
 from .tables.modality import Tables
+from .text.modality import Text
 
 register(Tables())  # the last to be asked: whatever is nothing else is read as a table, whose errors say what is wrong
 register(Images())
+register(Text())
 
 
 def modality_of(X: Any) -> Modality:
@@ -29,4 +31,4 @@ def modality_reading(path: Path) -> Modality:
     for one in MODALITIES:
         if one.reads(path):
             return one
-    raise InputError(f"{str(path)!r} holds no data of a kind that is known: expected a table, or a folder of images.")
+    raise InputError(f"{str(path)!r} holds no data of a kind that is known: expected a table, a folder of images, or text.")

@@ -192,7 +192,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
 
 def may_be_kept(name: str, tensor: Tensor) -> bool:
     if tensor.dtype == torch.uint8:
-        return name.startswith(ATTACHED) or name == "held"
+        return name.startswith(ATTACHED) or name in ("held", "packed")
     return not name.startswith(ATTACHED) and tensor.dtype in KEPT and bool(tensor.isfinite().all())
 
 

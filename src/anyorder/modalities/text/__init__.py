@@ -1,1 +1,1 @@
-"""Texts: any Unicode text, and any file that holds one."""
+"""Text: gaps restored, typos found, passages scored and drawn, files compressed."""
