@@ -101,11 +101,11 @@ def main() -> None:
     train = ENCODER.encode(data.train)
     test = ENCODER.encode(data.test)[: args.images]
     settings = {key: value for key, value in vars(args).items() if key not in ("systems", "out")}
-    scores = earlier(args.out, settings)
     for system in args.systems:
         for seed in args.seeds:
             trained = trained_for(system, seed, args.seconds, train)
             found = {"steps": trained.steps, "cpu_seconds": round(trained.seconds, 1), **score(trained.model, test)}
+            scores = earlier(args.out, settings)  # another run may have written meanwhile
             scores.setdefault(system, {})[str(seed)] = found
             print(system, seed, found, flush=True)
             write_results(args.out, "digits_systems", settings, scores)
