@@ -117,7 +117,7 @@ def test_the_papers_sizes():
 
 def test_training_finds_what_goes_together():
     x = torch.randint(3, (500, 1), generator=seeded()).repeat(1, 4).float()
-    recipe = BaselineRecipe(steps=150, check_every=75, batch_size=64, learning_rate=1e-2)
+    recipe = BaselineRecipe(steps=100, check_every=50, batch_size=64, learning_rate=1e-2)
     for kind in (ARTransformer, OATransformer):
         model = kind(Schema.repeat(Category(3), 4), TransformerSize(1, 16, 2))
         fit_baseline(model, x, recipe=recipe)

@@ -2,6 +2,7 @@
 
 import math
 
+import constriction
 import numpy as np
 import pytest
 import torch
@@ -36,7 +37,7 @@ def test_the_net_length_is_what_the_choices_say_and_minus_the_bound(trained):
     model, x = trained
     x, codec = x[:300], BitsBack(trained[0])
     sent = codec.encode(x)
-    stack, said = __import__("constriction").stream.stack.AnsCoder(np.arange(1, 50, dtype=np.uint32)), []
+    stack = constriction.stream.stack.AnsCoder(np.arange(1, 50, dtype=np.uint32))
     said = [codec.push(stack, row[None]).item() for row in x]
     assert sent.net_bits == pytest.approx(sum(said), rel=0.02, abs=64)  # other first bits, other choices
     model.samples = 200

@@ -289,11 +289,11 @@ def test_with_the_right_guesses_more_steps_reach_the_truth():
     joint = JointTable.random(3, 3)
     for kind in (Uniform, lambda steps: Gauss(steps, 0.02, 0.2)):
         gaps, x = [], joint.states()
-        for steps in (10, 100):
+        for steps in (8, 40):
             noise = kind(steps)
             bound = torch.tensor([summed_bound(D3PM(Denoiser(joint, noise), noise), tuple(r), (3, 3)) for r in x.long().tolist()])
             gaps.append(float((joint.probs.flatten() * (joint.probs.flatten().log() - bound)).sum()))
-        assert 0 < gaps[1] < 0.35 * gaps[0]
+        assert 0 < gaps[1] < 0.5 * gaps[0]
 
 
 @pytest.mark.parametrize(("noise", "tolerance"), [(Uniform(20), 0.06), (Absorbing(30), 0.035)])
@@ -370,7 +370,7 @@ def test_training_finds_what_goes_together(noise):
     """Three equal codes: 1.1 nats a row, 3.3 if nothing is learned."""
     x = torch.randint(3, (400, 1), generator=seeded()).repeat(1, 3).float()
     model = D3PM.build(Schema.repeat(Category(3), 3), noise, width=32, depth=1, hybrid=0.01)
-    fit_baseline(model, x, recipe=BaselineRecipe(steps=500, check_every=250, batch_size=64, learning_rate=1e-2))
+    fit_baseline(model, x, recipe=BaselineRecipe(steps=250, check_every=125, batch_size=64, learning_rate=1e-2))
     assert model.elbo(all_states((3, 3, 3)).float()[[0, 13, 26]], seeded(), draws=20).mean() > -2.0
     drawn = model.sample(300, seeded())
     assert (drawn == drawn[:, :1]).all(-1).double().mean() > 0.75

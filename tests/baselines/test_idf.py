@@ -110,4 +110,4 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(InputError, match="gaps"):
         model.bound(images(2), torch.zeros(2, 16, dtype=torch.bool), seeded())
     with pytest.raises(FormatError):
-        model.decode(shaken(seed=9).encode(7 * 0 + images(50)), 50)
+        model.decode(shaken(seed=9).encode(images(50)), 50)

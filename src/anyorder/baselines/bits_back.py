@@ -28,7 +28,7 @@ Table = constriction.stream.model.Categorical(perfect=False)
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Sent:
     """A stack of bits with images on it, and what it took."""
 
