@@ -11,6 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "anyorder"
 LAYERS = """
 __main__
 cli
+batch
 estimator
 modalities
 archives

@@ -68,6 +68,16 @@ Label = Annotated[
 Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
 Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Of many files: so many processes.", show_default="1", rich_help_panel="Many files")
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option("--shard", help="Of many files: one share, as 3/40.", show_default=False, rich_help_panel="Many files"),
+]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="Of many files: ray or spark.", show_default=False, rich_help_panel="Many files")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
 
@@ -108,7 +118,7 @@ def load_both(model: Path, verb: str, table: Path, seed: int = 0, dialect: Diale
 
 def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
     """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
-    from .cells import fit_to, text_columns
+    from ..modalities.tables.as_known import fit_to, text_columns
 
     model_ = load(model, verb, seed)
     content = read_bytes(table)
@@ -258,6 +268,9 @@ def impute(
     decimal: Decimal = None,
     encoding: Encoding = None,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Fill gaps, with the best guess or with random draws.
@@ -266,10 +279,16 @@ def impute(
     """
     if draws and intervals:
         raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--intervals": intervals}
+        batches.answer("impute", model, table, output, spread, json, seed, one, dialect=dialect, draws=draws)
+        return
     check_files(output, model, table)
     from . import filling
 
-    dialect = Dialect(sep, decimal, encoding)
     model_, frame, content = load_all(model, "impute", table, seed, dialect)
     filled, about = filling.impute(model_, frame, draws)
     if intervals:
@@ -296,6 +315,9 @@ def score(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The log-probability of every row, in nats.
@@ -305,10 +327,18 @@ def score(
     Rows are counted from 1, the header not counted.
     """
     targets, known = parse_names(target or []), parse_names(given or [])
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--order": order, "--steps": steps, "--schedule": schedule}
+        asked = {"target": tuple(targets), "given": tuple(known)}
+        batches.answer("score", model, table, output, spread, json, 0, one, dialect=dialect, **asked)
+        return
     check_files(output, model, table)
     from . import filling, paths, printing
 
-    model_, frame = load_both(model, "score_samples", table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "score_samples", table, dialect=dialect)
     how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
     scores, document = filling.score(model_, frame, targets, known, **how)
     if output:
@@ -331,6 +361,12 @@ def anomalies(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Of many files: the folder to write to.", show_default=False)
+    ] = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The cells that do not fit the rest of their rows, the oddest first.
@@ -338,9 +374,17 @@ def anomalies(
     The scale is the same for all columns: how likely a value is that is as unlikely as this one, or more so. Values that were
     never seen in training come first. Rows are counted from 1, the header not counted.
     """
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        batches.answer("anomalies", model, table, output, spread, json, dialect=dialect, threshold=threshold)
+        return
+    if output is not None:
+        raise InputError("-o is for the anomalies of many files, and names a folder: those of one table are shown. Leave it out.")
     from . import asking, printing
 
-    model_, frame = load_both(model, "anomalies", table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "anomalies", table, dialect=dialect)
     document = asking.anomalies(model_, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
 
@@ -481,10 +525,24 @@ def sample(
     schedule: Schedule = None,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Draw new rows, given the values of some columns; or new images."""
     parts = parse_evidence(given or [])
+    from . import batches
+
+    spread = batches.Spread(workers, shard, engine)
+    if batches.is_batch(None, output, spread):
+        one = {"--grid": grid, "--film": film, "--steps": steps, "--label": label, "--mode": mode, "--order": order}
+        one |= {"--schedule": schedule, "--temperature": temperature != 1.0}
+        from .cells import evidence
+
+        known = evidence(load(model, "sample").encoder_, parts) or None
+        batches.answer("sample", model, n, output, spread, json, seed, one, given=known)
+        return
     check_files(output if grid is None else None, model)
     from . import paths
 
@@ -575,6 +633,9 @@ def compress(
     ] = None,
     verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
     effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Put a table, a folder of images, or a .npy array of them into one small archive; every bit comes back.
@@ -584,6 +645,14 @@ def compress(
     if len(paths) > 2:
         raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
     *models, path = paths
+    from . import batches
+
+    spread = batches.Spread(workers, shard, engine)
+    if spread.said or batches.is_pattern(path) or (path.is_file() and output is not None and output.is_dir()):
+        if not models:
+            raise InputError("Many files are compressed with one model: name it first, as in anyorder compress people.ao ...")
+        batches.answer("compress", models[0], path, output, spread, json, 0, {"--per-block": per_block}, verify=verify)
+        return
     named = path if path.name not in ("", "..") else path.resolve()
     place = output or named.with_name(named.name.removesuffix(".npy") + ".aoz")
     check_place(place, *paths)
