@@ -8,7 +8,6 @@ from ..io.units import is_pattern
 from ..modalities.displays import seconds_text
 from .printing import print_json, progress_of_steps, say, say_so
 
-__all__ = ["Spread", "answer", "is_batch", "is_pattern"]
 MOST_NOTES = 5
 
 

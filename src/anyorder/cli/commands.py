@@ -9,6 +9,7 @@ import typer
 
 from ..errors import InputError
 from ..io.atomic import check_place
+from ..io.units import is_pattern
 from ..modalities.tables.table_files import (
     Dialect,
     Frame,
@@ -167,6 +168,10 @@ def fit(
         ),
     ] = None,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Read in parts, or all rows at once.", show_default="by size"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Learn a table, or a folder of images, and write the model to one file.
@@ -177,6 +182,8 @@ def fit(
     path = output or model_path(table)
     if codec and weight:
         raise InputError("--weight and --codec do not go together: a codec stores every row once. Leave one of them out.")
+    if codec and is_pattern(table):
+        raise InputError("--codec needs one file or one folder, not a pattern. Fit it to one of the files.")
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
@@ -190,24 +197,30 @@ def fit(
         "keep_rows": ("--without-rows", False if without_rows else None),
         "size": ("--size", size),
     }
-    how = {"sep": ("--sep", sep), "decimal": ("--decimal", decimal), "encoding": ("--encoding", encoding)}
-    how["weight"] = ("--weight", weight)
+    how: dict[str, tuple[str, Any]] = {
+        "sep": ("--sep", sep),
+        "decimal": ("--decimal", decimal),
+        "encoding": ("--encoding", encoding),
+    }
+    how |= {"weight": ("--weight", weight), "stream": ("--stream", stream)}
     settings, written = (
         {name: (flag, value) for name, (flag, value) in options.items() if value is not None} for options in (own, how)
     )
     from ..modalities.base import check_settings
     from ..modalities.registry import modality_reading
     from ..training import progress_bar
+    from ..training.distributed import joined
     from . import models, printing
 
     modality = modality_reading(table)
     check_settings(modality, {name: flag for name, (flag, _) in settings.items()})
     check_settings(modality, {name: flag for name, (flag, _) in written.items()}, "read")
     chosen = {"effort": effort, "random_state": seed, **{name: value for name, (_, value) in settings.items()}}
-    with progress_bar() as progress:
+    with joined(path.with_name(f"{path.name}.run")) as world, progress_bar() as progress:
         how_written = {name: value for name, (_, value) in written.items()}
-        document = models.fit(modality, table, path, how_written, progress, codec, **chosen)
-    printing.tell(document, printing.show_model, json)
+        document = models.fit(modality, table, path, how_written, progress, codec, world, **chosen)
+    if world.is_writer:
+        printing.tell(document, printing.show_model, json)
 
 
 @app.command(epilog="Example: anyorder kinds people.csv --kind zip=category")
@@ -484,6 +497,8 @@ def model_path(table: Path) -> Path:
     """people.ao beside people.csv.gz."""
     if str(table) == "-":
         raise typer.BadParameter("a table from standard input has no name: name the model with -o.")
+    if is_pattern(table):
+        raise typer.BadParameter("a pattern of names is no name: name the model with -o.")
     return table.with_name(table.name.removesuffix(".gz")).with_suffix(".ao")
 
 
@@ -648,7 +663,7 @@ def compress(
     from . import batches
 
     spread = batches.Spread(workers, shard, engine)
-    if spread.said or batches.is_pattern(path) or (path.is_file() and output is not None and output.is_dir()):
+    if spread.said or is_pattern(path) or (path.is_file() and output is not None and output.is_dir()):
         if not models:
             raise InputError("Many files are compressed with one model: name it first, as in anyorder compress people.ao ...")
         batches.answer("compress", models[0], path, output, spread, json, 0, {"--per-block": per_block}, verify=verify)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...models.trees import Boosted
 from ...schema import Mask, Recorded, Schema, Values
 from ...training import Check, Fitted, Objective, Recipe, ardm, blending, fit, fit_share, fit_temperature, fit_weights, growing
 from ...training.blending import Background, some_of
+from ...training.distributed import this_world
 from ...training.growing import TREES, KeptBack, fit_boosted, start_growing
 from ...training.loop import M, limited_threads, repeated, split
 
@@ -98,15 +100,17 @@ def fit_table(
     """
     recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
     recipe = recipe if objective is None else replace(recipe, objective=objective)
+    world = this_world()
+    alike = partial(fit, progress=progress, copies=copies, checkpoint=world.checkpoint, world=world)
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     if len(rows) < FEW_ROWS:
-        return TrainedTable(
-            network, raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        )
+        return TrainedTable(network, raise_if_interrupted(alike(network, x, present, recipe)).history)
     if len(schema) > MOST_COLUMNS:
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
+        history = raise_if_interrupted(alike(network, x, present, recipe)).history
         return TrainedTable(of_wide(network, x, present, recipe, keep_rows, rng, copies), history)
+    if not world.is_writer:  # the first rank alone has memory and trees
+        return TrainedTable(network, raise_if_interrupted(alike(network, x, present, recipe)).history)
     (trained, held), kept = split(present, recipe), remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
@@ -120,7 +124,7 @@ def fit_table(
         early = start_growing(beside, schema, x[trained], present[trained], rng, count)
         enough = len(rows) > MEMORY_MUST_PAY_FROM  # a tenth more rows would not change the trees
         late = early if enough else start_growing(beside, schema, x[all_rows], present[all_rows], rng, count)
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
+        history = raise_if_interrupted(alike(network, x, present, recipe)).history
         models = list[Trained]([network])
         if memory is not None:
             models.append(memory.result())
