@@ -196,7 +196,7 @@ class Deadly(Worker):
         return Answered(unit, b"answer", 1, (), 0)
 
 
-def test_a_worker_that_dies_is_named_with_its_unit(model, inputs, tmp_path):
+def test_a_worker_that_dies_is_named_with_its_unit(model, inputs, monkeypatch):
     units = [unit for file in files_of(inputs, (".parquet",)) for unit in units_of(file)]
     context = multiprocessing.get_context("fork")  # a class of a test is not known to a process that starts anew
     engine = Processes(2)
@@ -214,8 +214,8 @@ def test_a_worker_that_dies_is_named_with_its_unit(model, inputs, tmp_path):
         parents.close()
         serve(worker, pipe)
 
-    with pytest.MonkeyPatch.context() as patch, pytest.raises(AnyOrderError, match=r"c\.parquet, row group 2 of 3 .*signal 9"):
-        patch.setattr("anyorder.batch.engines.Clerk", Forked)
+    monkeypatch.setattr("anyorder.batch.engines.Clerk", Forked)
+    with pytest.raises(AnyOrderError, match=r"c\.parquet, row group 2 of 3 .*signal 9"):
         list(engine.answers(Deadly(model, "score"), units))
     assert all(not clerk.process.is_alive() for clerk in clerks)
 
