@@ -80,7 +80,7 @@ def test_text_files_keep_their_characters_in_chunks(model, tmp_path, monkeypatch
     (tmp_path / "in" / "x.csv").write_text("\n".join(["city,income,age", *rows]) + "\n")
     whole = run(Worker(model, "impute"), tmp_path / "in", tmp_path / "whole")
     assert whole.rows == 12
-    monkeypatch.setattr("anyorder.batch.run.units_of", lambda file: units_of(file, 5))
+    monkeypatch.setattr("anyorder.batch.runner.units_of", lambda file: units_of(file, 5))
     parts = run(Worker(model, "impute"), tmp_path / "in", tmp_path / "parts")
     assert parts.rows == 12
     lines = [(tmp_path / name / "x.csv").read_text().splitlines() for name in ("whole", "parts")]
@@ -92,7 +92,7 @@ def test_text_files_keep_their_characters_in_chunks(model, tmp_path, monkeypatch
 
 
 def test_new_rows_come_in_files_of_their_own(model, tmp_path, monkeypatch):
-    monkeypatch.setattr("anyorder.batch.run.ROWS_OF_SAMPLE_FILE", 20)
+    monkeypatch.setattr("anyorder.batch.runner.ROWS_OF_SAMPLE_FILE", 20)
     run(Worker(model, "sample", given={"city": "Rome"}), 50, tmp_path / "out")
     run(Worker(model, "sample", given={"city": "Rome"}), 50, tmp_path / "second", shard=Shard(2, 2))
     tables = [pd.read_parquet(tmp_path / "out" / f"part-0000{k}.parquet") for k in range(3)]

@@ -160,12 +160,11 @@ def is_streamed(path: Path, stream: bool | None) -> bool:
 def read_stream(path: Path, dialect: Dialect, stream: bool | None = None, seed: int = 0) -> StreamedTable:
     """One pass over the files: what a model of them is to be fitted to. Without `stream` all rows are kept."""
     files = files_of(path, TABLE_SUFFIXES + MORE_SUFFIXES)
-    kinds = {is_delimited(file.path) for file in files} | {Path(file.name).suffix == ".parquet" for file in files}
-    if len(kinds) > 2 or kinds == {False}:
-        raise InputError(
-            f"{str(path)!r} has files of several kinds, or of a kind that is not read in parts. Name one kind: *.csv."
-        )
-    if Path(files[0].name).suffix == ".parquet":
+    if len({streamed_kind(file) for file in files} | {""}) > 2:
+        raise InputError(f"{str(path)!r} has files of several kinds. Name one kind, as in '*.csv'.")
+    if streamed_kind(files[0]) == "other":
+        raise InputError(f"{files[0].name} is not read in parts. Save such files as .parquet or .csv, or name one file.")
+    if streamed_kind(files[0]) == "parquet":
         dialect.refuse(files[0].name)
         units: Iterable[Unit] = (unit for file in files for unit in row_groups_of(file))
         source = parquet_source_of(files)
@@ -173,6 +172,12 @@ def read_stream(path: Path, dialect: Dialect, stream: bool | None = None, seed: 
         units = (unit for file in files for unit in units_of(file))
         source = text_source_of(files, dialect)
     return passed(units, source, None if stream is False else SAMPLED_CELLS, seed)
+
+
+def streamed_kind(file: File) -> str:
+    if is_delimited(file.path):
+        return "text"
+    return "parquet" if file.name.lower().endswith(".parquet") else "other"
 
 
 def passed(units: Iterable[Unit], source: Source, most_cells: int | None, seed: int) -> StreamedTable:
@@ -215,7 +220,7 @@ def parquet_source_of(files: list[File]) -> Source:
     def joined(parts: list[Any]) -> Any:
         try:
             return pa.concat_tables(parts, promote_options="permissive")
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
             raise InputError(f"The files have a column of several types ({error}). Convert them to one.") from error
 
     def typed(table: Any) -> Frame:
