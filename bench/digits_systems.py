@@ -1,29 +1,26 @@
 """The slides' systems on 8 x 8 digits, each trained for the same CPU seconds on one thread: bits per pixel of test images.
 
-    python bench/digits_systems.py [--seconds 60] [--seeds 0 1] [--systems ardm uniform ...] [--images 200]
+    python bench/digits_systems.py --seconds 60 --seeds 0 1 --systems ardm uniform --images 200
 
 All see the same 1437 training images of 17 shades (a tenth of them held out), batches of 64, AdamW with learning rate 2e-3
 and averaged weights, but "ours", which is trained as the library trains images. ARDM and the four D3PM have one and the same
 U-Net; time is an input of it for all noise that needs one. Scores are bounds of log p for ARDM (mean over fixed random orders),
 ours (the same orders, and their mixture beside) and D3PM (all terms, one draw of the noise each), exact for PixelCNN++ and IDF.
-The training time does not include finding out how many steps fit, or scoring. Systems that are not run keep the scores of an
-earlier run with the same settings.
+The training time does not include finding out how many steps fit, or scoring.
 """
 
 import argparse
-import json
 import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 from budget import steps_in
 from jaxtyping import Float
-from results import write_results
+from results import Results, flags
 from torch import Generator, Tensor
 
 from anyorder.baselines import (
@@ -50,7 +47,6 @@ from anyorder.schema import Mask, Values
 from anyorder.subsets import Question
 from anyorder.training import ardm, edge_loss, fit
 
-OUT = Path(__file__).parent / "results" / "digits_systems.json"
 SHAPE = (8, 8, 1)
 ENCODER = ImageEncoder(8, 8, 1, 17)
 NETWORK = UNetSize((32, 64), 1)
@@ -97,34 +93,26 @@ class Trained:
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
+    results = Results.open("digits_systems", args, "The slides' systems on 8 x 8 digits", ("system",), protocol="test images")
     data = datasets.digits()
     train = ENCODER.encode(data.train)
     test = ENCODER.encode(data.test)[: args.images]
-    settings = {key: value for key, value in vars(args).items() if key not in ("systems", "out")}
-    for system in args.systems:
-        for seed in args.seeds:
-            trained = trained_for(system, seed, args.seconds, train)
-            found = {"steps": trained.steps, "cpu_seconds": round(trained.seconds, 1), **score(trained.model, test)}
-            scores = earlier(args.out, settings)  # another run may have written meanwhile
-            scores.setdefault(system, {})[str(seed)] = found
-            print(system, seed, found, flush=True)
-            write_results(args.out, "digits_systems", settings, scores)
+    for seed in args.seeds:
+        for system in args.systems:
+            if not results.has(system=system, seed=seed):
+                trained = trained_for(system, seed, args.seconds * args.effort, train)
+                found = {"steps": trained.steps, "CPU s": trained.seconds, **score(trained.model, test)}
+                results.add({name.replace("_", " "): value for name, value in found.items()}, system=system, seed=seed)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, ["digits"], seeds=(0, 1))
     parser.add_argument("--seconds", type=float, default=60, help="CPU seconds of training for every system")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--systems", nargs="+", choices=SYSTEMS, default=list(SYSTEMS))
     parser.add_argument("--images", type=int, default=200, help="test images")
-    parser.add_argument("--out", type=Path, default=OUT)
-    return parser.parse_args()
-
-
-def earlier(path: Path, settings: dict[str, Any]) -> dict[str, Any]:
-    """Scores that were written with these settings."""
-    found = json.loads(path.read_text()) if path.exists() else {}
-    return found["scores"] if found.get("settings") == settings else {}
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 def trained_for(system: str, seed: int, seconds: float, x: Tensor) -> Trained:

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1] / "src" / "anyorder"
 LAYERS = """
 __main__
 cli
-studio
+studio batch
 estimator
 modalities
 archives

@@ -17,7 +17,7 @@ from .errors import FormatError, InputError, UnavailableError
 from .io.shipped import model_file
 from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, check_settings, listed, named
 from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
-from .modalities.registry import modality_of
+from .modalities.registry import modality_of, modality_reading
 from .modalities.tables.acquisition import Acquired, Asked
 from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.preview import OnClassToo
@@ -101,10 +101,16 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         A table holds all there is to learn: a y beside it is ignored, with a warning. A `sample_weight` of 3 counts as three such
         rows, 0 as none; fractions are relative, and rounded to whole copies at random.
+
+        X may be the name of a file, a folder or a pattern such as "data/*.parquet", too: what is larger than memory is read in
+        parts, and a model is learned from a uniform sample of its rows.
         """
         check_positive("effort", self.effort)
         whole_number("orders", self.orders, 1)
         choose_device(self.device)
+        if isinstance(X, str | Path):
+            X, found, sample_weight = read_files(Path(X), sample_weight)
+            y = found if y is None else y
         modality = modality_of(X)
         settings = {name: getattr(self, name) for name in self._own_settings()}
         if sample_weight is not None:
@@ -495,6 +501,12 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 value = getattr(self, setting)
                 made[name] = seed_of(value) if name == "seed" else whole_number(name, value, 1)
         return method(*arguments, **made)
+
+
+def read_files(path: Path, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """What a file, a folder or a pattern holds."""
+    X, y, weight = modality_reading(path).read(path)
+    return X, y, weight if sample_weight is None else sample_weight
 
 
 def unchanged(value: Any, usual: Any) -> bool:

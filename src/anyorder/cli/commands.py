@@ -9,6 +9,7 @@ import typer
 
 from ..errors import InputError
 from ..io.atomic import check_place
+from ..io.units import is_pattern
 from ..modalities.tables.table_files import (
     Dialect,
     Frame,
@@ -68,6 +69,16 @@ Label = Annotated[
 Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
 Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Of many files: so many processes.", show_default="1", rich_help_panel="Many files")
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option("--shard", help="Of many files: one share, as 3/40.", show_default=False, rich_help_panel="Many files"),
+]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="Of many files: ray or spark.", show_default=False, rich_help_panel="Many files")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
 
@@ -108,7 +119,7 @@ def load_both(model: Path, verb: str, table: Path, seed: int = 0, dialect: Diale
 
 def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
     """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
-    from .cells import fit_to, text_columns
+    from ..modalities.tables.as_known import fit_to, text_columns
 
     model_ = load(model, verb, seed)
     if not hasattr(model_.encoder_, "columns"):
@@ -159,6 +170,10 @@ def fit(
         ),
     ] = None,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Read in parts, or all rows at once.", show_default="by size"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Learn a table, or a folder of images, and write the model to one file.
@@ -169,6 +184,8 @@ def fit(
     path = output or model_path(table)
     if codec and weight:
         raise InputError("--weight and --codec do not go together: a codec stores every row once. Leave one of them out.")
+    if codec and is_pattern(table):
+        raise InputError("--codec needs one file or one folder, not a pattern. Fit it to one of the files.")
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
@@ -182,24 +199,30 @@ def fit(
         "keep_rows": ("--without-rows", False if without_rows else None),
         "size": ("--size", size),
     }
-    how = {"sep": ("--sep", sep), "decimal": ("--decimal", decimal), "encoding": ("--encoding", encoding)}
-    how["weight"] = ("--weight", weight)
+    how: dict[str, tuple[str, Any]] = {
+        "sep": ("--sep", sep),
+        "decimal": ("--decimal", decimal),
+        "encoding": ("--encoding", encoding),
+    }
+    how |= {"weight": ("--weight", weight), "stream": ("--stream", stream)}
     settings, written = (
         {name: (flag, value) for name, (flag, value) in options.items() if value is not None} for options in (own, how)
     )
     from ..modalities.base import check_settings
     from ..modalities.registry import modality_reading
     from ..training import progress_bar
+    from ..training.distributed import joined
     from . import models, printing
 
     modality = modality_reading(table)
     check_settings(modality, {name: flag for name, (flag, _) in settings.items()})
     check_settings(modality, {name: flag for name, (flag, _) in written.items()}, "read")
     chosen = {"effort": effort, "random_state": seed, **{name: value for name, (_, value) in settings.items()}}
-    with progress_bar() as progress:
+    with joined(path.with_name(f"{path.name}.run")) as world, progress_bar() as progress:
         how_written = {name: value for name, (_, value) in written.items()}
-        document = models.fit(modality, table, path, how_written, progress, codec, **chosen)
-    printing.tell(document, printing.show_model, json)
+        document = models.fit(modality, table, path, how_written, progress, codec, world, **chosen)
+    if world.is_writer:
+        printing.tell(document, printing.show_model, json)
 
 
 @app.command(epilog="Example: anyorder kinds people.csv --kind zip=category")
@@ -260,6 +283,9 @@ def impute(
     decimal: Decimal = None,
     encoding: Encoding = None,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Fill gaps, with the best guess or with random draws.
@@ -268,10 +294,16 @@ def impute(
     """
     if draws and intervals:
         raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--intervals": intervals}
+        batches.answer("impute", model, table, output, spread, json, seed, one, dialect=dialect, draws=draws)
+        return
     check_files(output, model, table)
     from . import filling
 
-    dialect = Dialect(sep, decimal, encoding)
     model_, frame, content = load_all(model, "impute", table, seed, dialect)
     filled, about = filling.impute(model_, frame, draws)
     if intervals:
@@ -298,6 +330,9 @@ def score(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The log-probability of every row, in nats.
@@ -307,10 +342,18 @@ def score(
     Rows are counted from 1, the header not counted.
     """
     targets, known = parse_names(target or []), parse_names(given or [])
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--order": order, "--steps": steps, "--schedule": schedule}
+        asked = {"target": tuple(targets), "given": tuple(known)}
+        batches.answer("score", model, table, output, spread, json, 0, one, dialect=dialect, **asked)
+        return
     check_files(output, model, table)
     from . import filling, paths, printing
 
-    model_, frame = load_both(model, "score_samples", table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "score_samples", table, dialect=dialect)
     how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
     scores, document = filling.score(model_, frame, targets, known, **how)
     if output:
@@ -333,6 +376,12 @@ def anomalies(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Of many files: the folder to write to.", show_default=False)
+    ] = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The cells that do not fit the rest of their rows, the oddest first.
@@ -340,9 +389,17 @@ def anomalies(
     The scale is the same for all columns: how likely a value is that is as unlikely as this one, or more so. Values that were
     never seen in training come first. Rows are counted from 1, the header not counted.
     """
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        batches.answer("anomalies", model, table, output, spread, json, dialect=dialect, threshold=threshold)
+        return
+    if output is not None:
+        raise InputError("-o is for the anomalies of many files, and names a folder: those of one table are shown. Leave it out.")
     from . import asking, printing
 
-    model_, frame = load_both(model, "anomalies", table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "anomalies", table, dialect=dialect)
     document = asking.anomalies(model_, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
 
@@ -442,6 +499,8 @@ def model_path(table: Path) -> Path:
     """people.ao beside people.csv.gz."""
     if str(table) == "-":
         raise typer.BadParameter("a table from standard input has no name: name the model with -o.")
+    if is_pattern(table):
+        raise typer.BadParameter("a pattern of names is no name: name the model with -o.")
     return table.with_name(table.name.removesuffix(".gz")).with_suffix(".ao")
 
 
@@ -483,12 +542,24 @@ def sample(
     schedule: Schedule = None,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Draw new rows, given the values of some columns; or new images; or text: --given "In the beginning ____" fills the gaps."""
-    check_files(output if grid is None and (output is None or output.suffix != ".txt") else None, model)
-    from . import paths
+    from . import batches, paths
 
+    spread = batches.Spread(workers, shard, engine)
+    if batches.is_batch(None, output, spread):
+        one = {"--grid": grid, "--film": film, "--steps": steps, "--label": label, "--mode": mode, "--order": order}
+        one |= {"--schedule": schedule, "--temperature": temperature != 1.0}
+        from .cells import evidence
+
+        known = evidence(load(model, "sample").encoder_, parse_evidence(given or [])) or None
+        batches.answer("sample", model, n, output, spread, json, seed, one, given=known)
+        return
+    check_files(output if grid is None and (output is None or output.suffix != ".txt") else None, model)
     chosen = {"given": given, "label": label, "mode": mode, "order": order, "schedule": schedule}
     model_ = load(model, "sample", seed, **chosen)
     if "restore" in model_.fitted_.verbs():
@@ -618,6 +689,9 @@ def compress(
     ] = None,
     verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
     effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Put a table, a folder of images, or a .npy array of them into one small archive; every bit comes back.
@@ -627,6 +701,14 @@ def compress(
     if len(paths) > 2:
         raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
     *models, path = paths
+    from . import batches
+
+    spread = batches.Spread(workers, shard, engine)
+    if spread.said or is_pattern(path) or (path.is_file() and output is not None and output.is_dir()):
+        if not models:
+            raise InputError("Many files are compressed with one model: name it first, as in anyorder compress people.ao ...")
+        batches.answer("compress", models[0], path, output, spread, json, 0, {"--per-block": per_block}, verify=verify)
+        return
     named = path if path.name not in ("", "..") else path.resolve()
     place = output or named.with_name(named.name.removesuffix(".npy") + ".aoz")
     check_place(place, *paths)

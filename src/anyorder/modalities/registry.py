@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import InputError
+from ..io.units import is_pattern
 from .base import MODALITIES, Modality, register
 from .images.modality import Images
 from .tables.modality import Tables
@@ -26,7 +27,7 @@ def modality_named(name: str) -> Modality | None:
 
 def modality_reading(path: Path) -> Modality:
     """The kind of data that a file or folder holds, by its name."""
-    if str(path) != "-" and not path.exists():
+    if str(path) != "-" and not path.exists() and not is_pattern(path):
         raise InputError(f"There is no file or folder {str(path)!r}.")
     for one in MODALITIES:
         if one.reads(path):

@@ -18,6 +18,7 @@ from ...networks import SIZES, UNet, UNetSize
 from ...schema import Mask, Values
 from ...subsets import Order, Planned, Precedence, Quadratic, Question, RandomOrder, Repeated, Schedule
 from ...training import Check, Objective, Recipe, ardm, fit
+from ...training.distributed import this_world
 from ...validation import is_whole, whole_number
 from ..base import Document, Fitted, Training, chosen_schedule
 from .pixels import ImageEncoder
@@ -82,7 +83,9 @@ def fit_images(
     recipe = image_recipe(encoder, len(x), max(1, round(IMAGE_STEPS * training.effort)), training.seed, training.device)
     if objective is not None:
         recipe = replace(recipe, objective=objective.named(named_orders(encoder)))
-    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, training.progress)
+    world = this_world()
+    known = torch.ones_like(x, dtype=torch.bool)
+    fitted = fit(model, x, known, recipe, context, training.progress, checkpoint=world.checkpoint, world=world)
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     return FittedImages(encoder, fitted.model.cpu(), fitted.history, modes=modes)

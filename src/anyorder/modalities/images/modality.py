@@ -62,7 +62,7 @@ class Images(Modality):
         return FittedImages(encoder, model, history, tuple(classes), modes)
 
     def reads(self, path: Path) -> bool:
-        return path.is_dir() or path.suffix.lower() == ".npy"
+        return (path.is_dir() and not any(path.rglob("*.parquet"))) or path.suffix.lower() == ".npy"
 
     def read(self, path: Path) -> DataFile:
         return DataFile(*read_labelled(path)) if path.is_dir() else DataFile(read_array(path))

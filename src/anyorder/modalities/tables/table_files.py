@@ -448,9 +448,9 @@ def json_value(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value.item() if hasattr(value, "item") else str(value)
 
 
-def delimited(frame: Frame, separator: str) -> str:
+def delimited(frame: Frame, separator: str, header: bool = True) -> str:
     """The table as text; all cells are in quotes if one holds a carriage return, which Python before 3.13 leaves without."""
-    write = partial(frame.to_csv, index=False, lineterminator="\n", sep=separator)
+    write = partial(frame.to_csv, index=False, lineterminator="\n", sep=separator, header=header)
     text: str = write()
     return write(quoting=csv.QUOTE_ALL) if "\r" in text else text
 

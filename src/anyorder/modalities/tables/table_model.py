@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...models.trees import Boosted
 from ...schema import Mask, Recorded, Schema, Values
 from ...training import Check, Fitted, Objective, Recipe, ardm, blending, fit, fit_share, fit_temperature, fit_weights, growing
 from ...training.blending import Background, some_of
+from ...training.distributed import this_world
 from ...training.growing import TREES, KeptBack, fit_boosted, start_growing
 from ...training.loop import M, limited_threads, repeated, split
 
@@ -99,12 +101,14 @@ def fit_table(
     recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
     asked = (objective or ardm()).nats()
     recipe = recipe if objective is None else replace(recipe, objective=objective)
+    world = this_world()
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
     trained, held = parts = split(present, recipe)
 
     def fit_network() -> list[Check]:
-        found = fit(network, x, present, recipe, progress=progress, copies=copies, parts=parts)
+        run = partial(fit, copies=copies, parts=parts, checkpoint=world.checkpoint, world=world)
+        found = run(network, x, present, recipe, progress=progress)
         return raise_if_interrupted(found).history
 
     if len(rows) < FEW_ROWS:
@@ -112,6 +116,8 @@ def fit_table(
     if len(schema) > MOST_COLUMNS:
         history = fit_network()
         return TrainedTable(of_wide(network, x, present, parts, keep_rows, rng, copies, asked), history)
+    if not world.is_writer:  # the first rank alone has memory and trees
+        return TrainedTable(network, fit_network())
     kept = remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
