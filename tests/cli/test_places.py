@@ -1,5 +1,6 @@
 """Places, pipes and names that nobody vouches for: refused or shown in a sentence, and no training lost."""
 
+import gzip
 import io
 import json
 import os
@@ -123,6 +124,9 @@ def test_devices_and_pipes_without_an_end_are_refused(tmp_path, monkeypatch):
         table_files.flowing(io.BytesIO(bytes(2**23)), "Standard input")
     with pytest.raises(InputError, match=r"does not end after 0 GB\. Save it to a file, and name that"):
         table_files.flowing(io.BytesIO(b"a,b\n" * 2**21), "Standard input")
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n" * 2**21))
+    with pytest.raises(InputError, match=r"bomb\.csv\.gz does not end after 0 GB"):
+        table_files.read_bytes(tmp_path / "bomb.csv.gz")
     os.mkfifo(tmp_path / "t.csv")
     threading.Thread(target=lambda: (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\n")).start()
     assert table_files.read_bytes(tmp_path / "t.csv") == b"a,b\n1,2\n"

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ...archives import ClosedArchive, Codec, Done, Lost, OpenArchive, Source
 from ...archives.archive import MOST_ARCHIVE_BYTES
@@ -21,7 +21,7 @@ from ...errors import AnyOrderError, FormatError, InputError, WriteError
 from ...io.atomic import write_bytes
 from ...models.trained import BAD_CONTENT
 from ...schema import Values
-from .pixels import ImageEncoder
+from .pixels import UNREADABLE, ImageEncoder
 from .pyramid_codec import ImageCodec, fit_own_codec
 
 
@@ -184,7 +184,7 @@ def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None
             image.load()
             usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
             return image.copy() if usual else None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except UNREADABLE:
         return None
 
 
@@ -216,9 +216,6 @@ def is_text_chunk(name: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
 class ImageSource(Source):
