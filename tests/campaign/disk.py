@@ -11,7 +11,6 @@ import torch
 from anyorder import AnyOrder, Category, Recipe, Schema, build_model, fit
 from anyorder.archives import ArchiveModel, compress
 from anyorder.cli.archiving import WrittenArchive, compress_path, decompress_path
-from anyorder.cli.models import keep
 from anyorder.io.atomic import write_bytes
 from anyorder.modalities.images.image_archives import ArraySource
 from anyorder.modalities.tables.table_files import write_table
@@ -22,7 +21,7 @@ IMAGES = np.arange(4000, dtype=np.uint8).reshape(40, 10, 10)
 
 
 def save(path):
-    keep(AnyOrder.load("digits"), path)
+    AnyOrder.load("digits").save(path)
 
 
 def train(path):

@@ -366,12 +366,20 @@ def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done
             content = Lost(some.start // archive.per_block, some, told(error))
         if isinstance(content, Lost):
             lost.append(content)
-            pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
+            pixels = blank(size if some.start < archive.there else (0, *shape[1:]), dtype)
         parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
         if done is not None:
             done(some.stop, wanted.stop)
     whole = np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype)
     return whole.astype(dtype, copy=False), lost  # in its byte order
+
+
+def blank(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels:
+    """What stands for lost images."""
+    try:
+        return np.zeros(shape, dtype)
+    except MemoryError as error:
+        raise FormatError(f"The archive claims to hold images of shape {shape}, which do not fit into memory.") from error
 
 
 def told(error: BaseException) -> str:
