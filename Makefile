@@ -10,7 +10,7 @@ NOT_CORE := inference heads subsets rivals networks coding training test_counts.
 	codecs/test_settings.py codecs/test_pyramid.py codecs/test_tables.py cli/test_drawing.py
 CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
 
-.PHONY: demo test test-slow test-all lint bench clean
+.PHONY: demo test test-slow test-all campaign lint bench clean
 
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
@@ -31,6 +31,11 @@ test-all: test-slow .venv-lowest/installed
 	@rm -rf out/across && mkdir -p out/across/newest out/across/lowest
 	@$(BIN)/python tests/across.py make out/across/newest && $(LOWEST)/python tests/across.py read out/across/newest
 	@$(LOWEST)/python tests/across.py make out/across/lowest && $(BIN)/python tests/across.py read out/across/lowest
+
+# Every attack of tests/campaign again and again with new seeds: make campaign MINUTES=10
+MINUTES ?= 60
+campaign: .venv/installed
+	@PYTHONPATH=src:tests nice $(BIN)/python -m campaign $(MINUTES)
 
 lint: .venv/installed
 	@$(BIN)/ruff check .

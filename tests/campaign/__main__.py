@@ -57,11 +57,20 @@ def attacks(folder):
         "limits": limits.check_claim,
         "8 threads": lambda _: together.check_threads(8, 5),
         "4 processes": lambda _: together.check_processes(4),
-        "memory": lambda _: together.check_memory(200),
     }
 
 
-ONCE = {"memory of 2000 calls": lambda: together.check_memory(2000), "network": closed.check_network, "wheel": closed.check_wheel}
+MOST_CALLS = 2000  # of one model, whose memory is watched; fewer if there is little time
+
+
+def at_the_end(minutes):
+    """Kind -> what is done once."""
+    calls = min(MOST_CALLS, int(40 * minutes))
+    return {
+        f"memory of {calls} calls": lambda: together.check_memory(calls),
+        "network": closed.check_network,
+        "wheel": closed.check_wheel,
+    }
 
 
 def run(minutes, only, seed):
@@ -85,7 +94,7 @@ def run(minutes, only, seed):
             kind = min(kinds, key=lambda kind: (spent[kind], kind))
             one(kind, kinds[kind], Random(seed))
             seed += 1
-        for kind, attack in ONCE.items():
+        for kind, attack in at_the_end(minutes).items():
             if only in (None, kind):
                 one(kind, attack)
     return count, refused, spent, failed
