@@ -1,6 +1,8 @@
 """The picture of docs/design.md, drawn from the imports: arrows point down only, and the rooms stay small."""
 
 import ast
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -61,3 +63,16 @@ def test_nothing_is_unpickled():
     for path in files():
         assert "pickle" not in path.read_text().replace("No pickle", "").replace("no pickle", ""), path
         assert "torch.load" not in path.read_text(), path
+
+
+def test_the_lowest_versions_that_are_declared_are_those_that_are_tested():
+    """`make test-all` runs with constraints-lowest.txt: a range that begins below would be a claim that nobody checked."""
+    project = tomllib.loads((ROOT.parents[1] / "pyproject.toml").read_text())["project"]
+    lines = (ROOT.parents[1] / "constraints-lowest.txt").read_text().splitlines()
+    tested = {line.split("==")[0]: line.split("==")[1] for line in lines if "==" in line}
+    extras = project["optional-dependencies"]
+    for needed in [*project["dependencies"], *extras["plot"], *extras["excel"], *extras["test"]]:
+        if not needed.startswith("anyorder"):
+            name, least = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:,<[\d.]+)?", needed).groups()
+            assert f"{tested[name]}.".startswith(f"{least}."), f"{needed}: tested is {tested[name]}"
+            assert set(tested[name].removeprefix(least)) <= set(".0"), f"{needed}: tested is {tested[name]}"
