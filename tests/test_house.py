@@ -76,3 +76,23 @@ def test_the_lowest_versions_that_are_declared_are_those_that_are_tested():
             name, least = re.fullmatch(r"([\w.-]+)>=([\d.]+)(?:,<[\d.]+)?", needed).groups()
             assert f"{tested[name]}.".startswith(f"{least}."), f"{needed}: tested is {tested[name]}"
             assert set(tested[name].removeprefix(least)) <= set(".0"), f"{needed}: tested is {tested[name]}"
+
+
+FILES = r"\.write_(?:bytes|text)\(|open\([^)\n]*[\"'](?:[wax]b?)[\"']|\bnp\.save\(|\.savefig\(|os\.(?:replace|rename)\("
+TEXTS = r"(?<!_)\bprint\(|sys\.std(?:out|err)\.write"
+WRITERS = {
+    "io/atomic.py": "the one place where files are written",
+    "io/datasets.py": "downloads go on where they were broken off, and are checked",
+    "modalities/images/modality.py": "inside write_whole",
+    "cli/archiving.py": "inside write_whole",
+    "cli/printing.py": "the one place where untrusted text is printed",
+    "cli/commands.py": "the version",
+    "training/progress.py": "numbers of ours",
+    "modalities/displays.py": "a doctest",
+}
+
+
+def test_files_are_written_and_texts_are_printed_in_one_place():
+    """A new place that writes a file, or prints, must go through io/atomic.py and cli/printing.py, or say why not."""
+    found = {str(path.relative_to(ROOT)) for path in files() if re.search(f"{FILES}|{TEXTS}", path.read_text())}
+    assert found == set(WRITERS)

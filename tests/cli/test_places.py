@@ -13,6 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from anyorder.cli.models import keep
+from anyorder.cli.printing import print_cells
 from anyorder.errors import FormatError, InputError, WriteError
 from anyorder.estimator import AnyOrder
 from anyorder.modalities.displays import visible
@@ -146,6 +147,14 @@ def test_what_a_terminal_would_obey_is_shown(tmp_path, run):
             result = run(*arguments, *more)
             assert not set(result.stdout + result.stderr) & set("\x1b\u202e\x9b"), arguments
     assert visible("a\x1b\nb\u00a0") == "a\\x1b\nb\u00a0"
+
+
+def test_cells_reach_a_pipe_as_they_are_and_a_terminal_without_what_it_would_obey(monkeypatch, capsys):
+    text = "a\tb\n\x1b]0;title\x07\t\x9b2J\n"
+    print_cells(text)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_cells(text)
+    assert capsys.readouterr().out == text + "a\tb\n\\x1b]0;title\\x07\t\\x9b2J\n"
 
 
 def test_a_file_that_is_there_is_replaced_only_if_asked(tmp_path, run):
