@@ -11,7 +11,7 @@ NOT_CORE := studio inference distributions subsets baselines networks coding tra
 	archives/test_tables.py
 CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
 
-.PHONY: demo test test-slow test-all lint docs coverage report bench clean
+.PHONY: demo test test-slow test-all lint docs coverage report campaign bench clean
 
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
@@ -32,6 +32,11 @@ test-all: test-slow .venv-lowest/installed
 	@rm -rf out/across && mkdir -p out/across/newest out/across/lowest
 	@$(BIN)/python tests/across.py make out/across/newest && $(LOWEST)/python tests/across.py read out/across/newest
 	@$(LOWEST)/python tests/across.py make out/across/lowest && $(BIN)/python tests/across.py read out/across/lowest
+
+# Every attack of tests/campaign again and again with new seeds: make campaign MINUTES=10
+MINUTES ?= 60
+campaign: .venv/installed
+	@PYTHONPATH=src:tests nice $(BIN)/python -m campaign $(MINUTES)
 
 lint: .venv/installed
 	@$(BIN)/ruff check .

@@ -433,3 +433,14 @@ def test_a_bomb_is_not_unpacked():
     """A few bytes that claim to be a gigabyte."""
     with pytest.raises(FormatError, match="at most"):
         unsqueezed(squeezed(bytes(2**26)), most=2**20)
+
+
+@pytest.mark.parametrize("claim", [0, 2, 2**30])
+def test_a_claim_takes_no_memory(claim):
+    """A zstd frame whose head tells of another size than its only byte has."""
+    frame = b"\x28\xb5\x2f\xfd\xc0\x58" + claim.to_bytes(8, "little") + (1 << 3 | 1).to_bytes(3, "little") + b"x"
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="cannot be unpacked"):
+        unsqueezed(frame, most=2**31)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()

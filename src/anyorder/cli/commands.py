@@ -1,7 +1,6 @@
 """The verbs of the command line: read the arguments, call one function, show or write what it answers."""
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -487,7 +486,7 @@ def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None
         gaps = f", {about['gaps']} gaps filled" if "gaps" in about else ""
         say(f"wrote {len(frame)} rows to {output}{gaps}")
     else:
-        sys.stdout.write(in_bytes(frame, Path("table.csv"), sep=sep).decode())
+        printing.print_cells(in_bytes(frame, Path("table.csv"), sep=sep).decode())
 
 
 def check_files(output: Path | None, *inputs: Path) -> None:

@@ -45,6 +45,11 @@ def print_json(document: Document) -> None:
     sys.stdout.write(OBEYED.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text) + "\n")
 
 
+def print_cells(text: str) -> None:
+    """A table: into a pipe every character as it is, on a terminal nothing that it would obey."""
+    sys.stdout.write("\t".join(map(visible, text.split("\t"))) if sys.stdout.isatty() else text)
+
+
 def finite(item: Any) -> Any:
     """JSON has no infinity and no NaN: null in their place."""
     if isinstance(item, dict):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ...archives import ClosedArchive, Codec, Done, Lost, OpenArchive, Source
 from ...archives.archive import MOST_ARCHIVE_BYTES
@@ -20,7 +20,7 @@ from ...archives.folders import checked_name, every_file, write_files
 from ...errors import AnyOrderError, FormatError, InputError
 from ...models.trained import BAD_CONTENT
 from ...schema import Values
-from .pixels import ImageEncoder
+from .pixels import UNREADABLE, ImageEncoder
 from .pyramid_codec import ImageCodec, fit_own_codec
 
 
@@ -183,7 +183,7 @@ def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None
             image.load()
             usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
             return image.copy() if usual else None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except UNREADABLE:
         return None
 
 
@@ -199,9 +199,6 @@ def file_of(name: str, image: Image.Image | bytes) -> bytes:
     kind, out = PIXEL_FORMATS.get(PurePosixPath(name).suffix.lower()), io.BytesIO()
     image.save(out, format=kind.name if kind else "PNG")
     return out.getvalue()
-
-
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
 class ImageSource(Source):
@@ -331,12 +328,20 @@ def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done
             content = Lost(some.start // archive.per_block, some, told(error))
         if isinstance(content, Lost):
             lost.append(content)
-            pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
+            pixels = blank(size if some.start < archive.there else (0, *shape[1:]), dtype)
         parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
         if done is not None:
             done(some.stop, wanted.stop)
     whole = np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype)
     return whole.astype(dtype, copy=False), lost  # in its byte order
+
+
+def blank(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels:
+    """What stands for lost images."""
+    try:
+        return np.zeros(shape, dtype)
+    except MemoryError as error:
+        raise FormatError(f"The archive claims to hold images of shape {shape}, which do not fit into memory.") from error
 
 
 def told(error: BaseException) -> str:

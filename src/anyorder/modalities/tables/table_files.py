@@ -199,14 +199,15 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() != ".gz":
         return content
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            return flowing(file, path.name, lines=True)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FormatError(f"{path.name} is no whole gzip file ({error}). Copy it again, or name it without .gz.") from error
 
 
-def flowing(stream: Any, name: str) -> bytes:
-    """All that comes out of a pipe, if it is a table and ends."""
-    parts, size, lines = list[bytes](), 0, False
+def flowing(stream: Any, name: str, lines: bool = False) -> bytes:
+    """All that comes out of a pipe, if it ends, and is a table unless `lines` says that no line ends are needed."""
+    parts, size = list[bytes](), 0
     while part := stream.read(2**20):
         parts.append(part)
         size, lines = size + len(part), lines or b"\n" in part
