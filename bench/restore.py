@@ -6,14 +6,11 @@ as they are known. The split is that of `text8.py`; passages are drawn from the 
     ANYORDER_DATA=../shared/data python bench/restore.py --train 10000000 --passages 60
 """
 
-import argparse
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from results import write_results
-from text8 import CHUNK, LEVELS, TRAIN, VALID, learn, text8
+from results import Results, flags
+from summary import Score
+from text8 import CHUNK, LEVELS, TRAIN, learn, learning, part_of, text8
 
 from anyorder.models.text_memory import TextMemory
 
@@ -47,25 +44,23 @@ class Neighbours:
         return int(self.counts[before, behind][key].argmax())
 
 
-def restored(memory: TextMemory, baseline: Neighbours, passages: NDArray[np.uint8], seed: int) -> dict[str, Any]:
-    """The share of hidden characters that are right, with the spread over passages."""
-    rng, found = np.random.default_rng(seed), {}
+def restored(memory: TextMemory, baseline: Neighbours, passages: NDArray[np.uint8], seed: int) -> dict[str, dict[str, Score]]:
+    """The share of hidden characters that are right, with its standard error over passages."""
+    rng, found = np.random.default_rng(seed), dict[str, dict[str, Score]]({"memory": {}, "neighbours": {}})
     for share in HIDDEN:
-        right: dict[str, list[float]] = {"memory": [], "neighbours": []}
+        right: dict[str, list[float]] = {name: [] for name in found}
         for one in passages:
             hidden = rng.random(len(one)) < share
             guess = memory.posteriors(one, ~hidden)[hidden].argmax(1)
             right["memory"].append(float((guess == one[hidden]).mean()))
             other = [baseline.fill(one, ~hidden, place) for place in np.flatnonzero(hidden).tolist()]
             right["neighbours"].append(float((other == one[hidden]).mean()))
-        found[f"{share:.0%}"] = {
-            name: {"mean": float(np.mean(some)), "standard_error": float(np.std(some) / len(some) ** 0.5)}
-            for name, some in right.items()
-        }
+        for name, some in right.items():
+            found[name][f"{share:.0%} hidden"] = float(np.mean(some)), float(np.std(some) / len(some) ** 0.5)
     return found
 
 
-def typos(memory: TextMemory, passages: NDArray[np.uint8], seed: int) -> dict[str, float]:
+def typos(memory: TextMemory, passages: NDArray[np.uint8], seed: int) -> dict[str, Score]:
     """One wrong character in every passage: how often it is the most surprising one, and its right letter proposed."""
     rng, first, third, letter = np.random.default_rng(seed), [], [], []
     for one in passages:
@@ -77,33 +72,32 @@ def typos(memory: TextMemory, passages: NDArray[np.uint8], seed: int) -> dict[st
         first.append(order[0] == place)
         third.append(place in order[:3])
         letter.append(table[place].argmax() == one[place])
-    return {"most_surprising": float(np.mean(first)), "among_three": float(np.mean(third)), "letter": float(np.mean(letter))}
+    return {
+        "typo is the oddest": float(np.mean(first)),
+        "among three": float(np.mean(third)),
+        "its letter": float(np.mean(letter)),
+    }
 
 
 def main() -> None:
-    asks = argparse.ArgumentParser(description=__doc__)
-    asks.add_argument("--train", type=int, default=10_000_000)
-    asks.add_argument("--passages", type=int, default=60)
-    asks.add_argument("--fewest", type=int, default=4)
-    asks.add_argument("--most", type=int, default=12_000_000)
-    asks.add_argument("--beam", type=int, default=256)
-    asks.add_argument("--seed", type=int, default=0)
-    asks.add_argument("--test", action="store_true", help="of the test part; without it the validation part")
-    asks.add_argument("--out", type=Path, default=None)
-    settings = asks.parse_args()
+    parser = learning(flags(__doc__, ["validation", "test"], default=["validation"]))
+    parser.add_argument("--passages", type=int, default=60)
+    args = parser.parse_args()
+    results = Results.open("restore", args, "Characters that are right", keys=("part", "method"), protocol="fixed texts")
     text = text8()
-    learned = text[TRAIN - settings.train : TRAIN]
-    memory, cost = learn(learned, settings.fewest, settings.most, settings.beam)
-    part = text[TRAIN + VALID :] if settings.test else text[TRAIN : TRAIN + VALID]
-    starts = np.random.default_rng(settings.seed).choice(len(part) // CHUNK, settings.passages * 4, replace=False) * CHUNK
-    passages = np.stack([part[at : at + CHUNK] for at in starts])
-    found = {"typos": typos(memory, passages, settings.seed)}
-    print(found["typos"], flush=True)
-    found["right"] = restored(memory, Neighbours(learned), passages[: settings.passages], settings.seed)
-    for share, scores in found["right"].items():
-        print(share, scores, flush=True)
-    if settings.out:
-        write_results(settings.out, "restore", vars(settings), {"cost": cost, **found})
+    learned = text[TRAIN - args.train : TRAIN]
+    memory, _ = learn(learned, args.fewest, args.most, args.beam)
+    baseline = Neighbours(learned)
+    for name in args.tables:
+        part = part_of(text, name)
+        for seed in args.seeds:
+            starts = np.random.default_rng(seed).choice(len(part) // CHUNK, args.passages * 4, replace=False) * CHUNK
+            passages = np.stack([part[at : at + CHUNK] for at in starts])
+            found = restored(memory, baseline, passages[: args.passages], seed)
+            found["memory"] |= typos(memory, passages, seed)
+            for method, score in found.items():
+                results.add(score, part=name, method=method, seed=seed)
+    results.print()
 
 
 if __name__ == "__main__":

@@ -3,22 +3,20 @@
 Run from the root: python bench/scale.py --rows 1000000 --out bench/results/scale.json
 """
 
-import argparse
 import json
 import os
-import platform
 import re
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from results import Results, flags
 
 ROWS_OF_FILE, ROWS_OF_GROUP = 250_000, 62_500
 PEAK = "import resource, sys; from anyorder.cli import main\ntry: main()\nfinally: print('PEAK', resource.getrusage("
@@ -58,46 +56,35 @@ def measured(*arguments: object) -> dict[str, Any]:
     return {"seconds": time.monotonic() - start, "peak_mb": int(peak[1]) / 1024 if peak else None, "document": document}
 
 
-def study(rows: list[int], answered: int, effort: float) -> dict[str, Any]:
-    scores: dict[str, Any] = {"fit": [], "impute": []}
+def study(results: Results, rows: list[int], answered: int, effort: float) -> None:
     with tempfile.TemporaryDirectory() as name:
         place = Path(name)
         for count in rows:
             make(place / f"in{count}", count)
             found = measured("fit", place / f"in{count}" / "*.parquet", "-o", place / "m.ao", "--effort", effort)
             nats = found["document"]["held_out_nats"]
-            scores["fit"].append({"rows": count, "seconds": found["seconds"], "peak_mb": found["peak_mb"], "held_out_nats": nats})
-            print(scores["fit"][-1], flush=True)
+            score = {"seconds": found["seconds"], "peak MB": found["peak_mb"], "held-out nats": nats}
+            results.add(score, what=f"fit {count:,} rows", seed=0)
         make(place / "answer", answered)
         for workers in (1, 2):
             out = place / f"out{workers}"
             document = measured("impute", place / "m.ao", place / "answer", "-o", out, "--workers", workers)["document"]
-            speed = document["rows"] / document["seconds"]
-            scores["impute"].append({"workers": workers, "rows_a_second": speed, "peak_mb_a_worker": document["peak"] / 2**20})
-            print(scores["impute"][-1], flush=True)
+            score = {"rows a second": document["rows"] / document["seconds"], "peak MB": document["peak"] / 2**20}
+            results.add(score, what=f"impute {answered:,} rows, workers: {workers}", seed=0)
         pairs = [(one, place / "out2" / one.name) for one in (place / "out1").glob("*.parquet")]
-        scores["same_bits"] = all(one.read_bytes() == two.read_bytes() for one, two in pairs)
-    return scores
+        if not all(one.read_bytes() == two.read_bytes() for one, two in pairs):
+            raise SystemExit("One worker and two gave other files: this is a fault, please report it.")
+        results.note("The files of one worker and of two are the same to the bit.")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = flags(__doc__)
     parser.add_argument("--rows", type=int, nargs="+", default=[250_000, 1_000_000])
     parser.add_argument("--answered", type=int, default=50_000)
-    parser.add_argument("--effort", type=float, default=0.1)
-    parser.add_argument("--out", type=Path)
-    given = parser.parse_args()
-    about = {
-        "command": "python bench/scale.py " + " ".join(sys.argv[1:]),
-        "commit": subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip(),
-        "date": datetime.now(UTC).date().isoformat(),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, shared with other work (load {os.getloadavg()[0]:.1f})",
-        "settings": {"rows": given.rows, "answered": given.answered, "effort": given.effort, "columns": 10},
-    }
-    text = json.dumps({**about, "scores": study(given.rows, given.answered, given.effort)}, indent=1)
-    print(text)
-    if given.out is not None:
-        given.out.write_text(text + "\n")
+    args = parser.parse_args()
+    results = Results.open("scale", args, "Streamed fits and batches", keys=("what",), protocol="measured once")
+    study(results, args.rows, args.answered, args.effort)
+    results.print()
 
 
 if __name__ == "__main__":

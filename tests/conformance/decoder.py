@@ -1,4 +1,4 @@
-"""A second decoder of anyorder's archives that follows docs/compression.md: one file, numpy and zstandard, nothing of ours.
+"""A second decoder of anyorder's archives that follows docs/format.md: one file, numpy and zstandard, nothing of ours.
 
 It is slow and plain on purpose. What it gives back is what the document calls the content: an array, the files of a folder, the
 bytes of a file, or the cells of a table as text with the description of their types.

@@ -1,4 +1,4 @@
-"""A decoder that knows docs/compression.md and nothing of the package gives back what the package gives back."""
+"""A decoder that knows docs/format.md and nothing of the package gives back what the package gives back."""
 
 import ast
 import sys

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from inspect import unwrap
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numba import njit
@@ -13,8 +13,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def loop(function: F) -> F:
     """Compiled when it is first called, and kept on disk."""
-    compiled: F = njit(cache=True, nogil=True)(unwrap(function))  # tests wrap every function to check its types
-    return compiled
+    compiled: Any = njit(cache=True, nogil=True)(unwrap(function))  # tests wrap every function to check its types
+    return cast(F, compiled)
 
 
 @loop

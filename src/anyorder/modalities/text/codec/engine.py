@@ -22,7 +22,7 @@ LEARNED = [name for name in kernel.State._fields if name not in CONSTANT | {"tex
 LONG_TEXT = 2**27  # bytes that may be coded at once; five times as many are taken in memory
 
 # Arrays are counted nowhere, because none is made in the kernel: three times as fast.
-HOW = {"cache": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}
+HOW: dict[str, Any] = {"cache": True, "_nrt": False, "forceinline": True, "error_model": "numpy"}
 
 
 @cache
