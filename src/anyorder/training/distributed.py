@@ -46,7 +46,7 @@ class World:
         for tensor, mean in zip(tensors, flat.split([tensor.numel() for tensor in tensors]), strict=True):
             tensor.copy_(mean.view_as(tensor))
 
-    def mean(self, number: float, weight: float = 1.0) -> float:
+    def mean(self, number: float, weight: float | int = 1) -> float:
         """The mean of a number over all ranks, weighted; the same to the bit on all of them."""
         if self.size == 1:
             return number
