@@ -14,13 +14,13 @@ from campaign import closed, disk, forgeries, joints, limits, together
 from campaign.broken_disk import RAW, Fault, in_child
 
 RANDOM = st.randoms(use_true_random=False)
-TIMES = {"archives": 25, "codecs": 20, "model files": 6, "questions": 100, "csv files": 50, "other files": 60}
+TIMES = {"archives": 15, "codecs": 15, "model files": 5, "questions": 100, "csv files": 30, "other files": 40}
 
 
 @pytest.mark.parametrize("name", disk.WRITERS)
 def test_a_broken_disk_leaves_the_old_file_or_a_whole_new_one(name, tmp_path):
     writer = disk.Writer(name, tmp_path)
-    few = [*writer.faults()][:: 5 if name == "save" else 3]  # all of them in the campaign
+    few = [*writer.faults()][:: 6 if name == "save" else 4]  # all of them in the campaign
     for number, fault in enumerate(few):
         writer.attack(fault, (None, b"old")[number % 2])
 
