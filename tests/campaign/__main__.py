@@ -10,6 +10,7 @@ import tempfile
 import time
 import traceback
 from collections import Counter
+from functools import cache
 from pathlib import Path
 from random import Random
 
@@ -35,8 +36,7 @@ def some_table_model(folder):
 
 def attacks(folder):
     """Kind -> one attack; those that take long are rare."""
-    writers = {}
-    table = some_table_model(folder)
+    writers, table = {}, cache(lambda: some_table_model(folder))
 
     def break_disk(random):
         name = random.choice(list(disk.WRITERS))
@@ -50,7 +50,7 @@ def attacks(folder):
 
     return {
         **{f"forged {kind}": attack for kind, attack in forgeries.FORGERS.items()},
-        "forged models of tables": lambda random: forgeries.attack_model(random, table, questions_of_a_table),
+        "forged models of tables": lambda random: forgeries.attack_model(random, table(), questions_of_a_table),
         "broken disk": break_disk,
         "joints": joints.check_joint,
         "calibration": joints.check_calibration,

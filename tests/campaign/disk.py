@@ -2,6 +2,7 @@
 
 import io
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,8 +21,13 @@ ROWS = pd.DataFrame({"a": [f"row {k}" for k in range(400)], "b": range(400)})
 IMAGES = np.arange(4000, dtype=np.uint8).reshape(40, 10, 10)
 
 
+@cache
+def some_model():
+    return AnyOrder.load("digits")
+
+
 def save(path):
-    AnyOrder.load("digits").save(path)
+    some_model().save(path)
 
 
 def train(path):

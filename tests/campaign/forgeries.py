@@ -12,7 +12,10 @@ import zlib
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import zstandard
+from PIL import Image
 from safetensors.torch import load, save
 
 from anyorder import AnyOrder
@@ -23,8 +26,10 @@ from anyorder.coding.container import MAGIC, part
 from anyorder.errors import AnyOrderError
 from anyorder.io.shipped import names, shipped_file
 from anyorder.modalities.images.image_archives import decompress_array, decompress_folder
+from anyorder.modalities.images.modality import read_array
+from anyorder.modalities.images.pixels import read_image
 from anyorder.modalities.tables.codec.table_archives import csv_bytes, csv_source, decompress_table
-from anyorder.modalities.tables.table_files import read_table
+from anyorder.modalities.tables.table_files import in_bytes, read_table
 from conformance import decoder
 
 KEPT = Path(__file__).parents[1] / "archives" / "kept"
@@ -323,7 +328,40 @@ def attack_csv(rng):
     return False
 
 
+@cache
+def whole_files():
+    """Small files of every kind that is read, as other programs write them."""
+    table = pd.DataFrame({"a": [1, 2, None], "b": ["x", "é", None], "day": pd.to_datetime(["2020-01-01"] * 3)})
+    pixels = np.arange(64, dtype=np.uint8).reshape(8, 8)
+    images = {"png": Image.fromarray(pixels), "bmp": Image.fromarray(pixels), "gif": Image.fromarray(pixels)}
+    found = {f"i.{kind}": saved(lambda out, kind=kind: images[kind].save(out, kind)) for kind in images}
+    found["i.npy"] = saved(lambda out: np.save(out, pixels))
+    return found | {f"t.{kind}": in_bytes(table, Path(f"t.{kind}")) for kind in ("parquet", "xlsx", "jsonl")}
+
+
+def saved(write):
+    out = io.BytesIO()
+    write(out)
+    return out.getvalue()
+
+
+def attack_file(rng):
+    """A file of another program's format, bent: read or refused."""
+    name = rng.choice(sorted(whole_files()))
+    readers = {"t": read_table, "i": read_array if name.endswith("npy") else read_image}
+    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        path = Path(folder) / name
+        path.write_bytes(bent_bytes(rng, whole_files()[name]))
+        try:
+            readers[name[0]](path)
+        except AnyOrderError:
+            return True
+    return False
+
+
 FORGERS = {
+    "other files": attack_file,
     "archives": attack_archive,
     "codecs": attack_codec,
     "model files": attack_model,

@@ -1,6 +1,8 @@
 """The campaign in a few seconds: every attack of `make campaign` some times, with seeds that hypothesis chooses and shrinks."""
 
+import re
 from functools import partial
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -12,13 +14,13 @@ from campaign import closed, disk, forgeries, joints, limits, together
 from campaign.broken_disk import RAW, Fault, in_child
 
 RANDOM = st.randoms(use_true_random=False)
-TIMES = {"archives": 25, "codecs": 20, "model files": 6, "questions": 100, "csv files": 50}
+TIMES = {"archives": 15, "codecs": 15, "model files": 5, "questions": 100, "csv files": 30, "other files": 40}
 
 
 @pytest.mark.parametrize("name", disk.WRITERS)
 def test_a_broken_disk_leaves_the_old_file_or_a_whole_new_one(name, tmp_path):
     writer = disk.Writer(name, tmp_path)
-    few = [*writer.faults()][:: 5 if name == "save" else 3]  # all of them in the campaign
+    few = [*writer.faults()][:: 6 if name == "save" else 4]  # all of them in the campaign
     for number, fault in enumerate(few):
         writer.attack(fault, (None, b"old")[number % 2])
 
@@ -77,6 +79,13 @@ def test_draws_that_do_not_follow_are_found_out(monkeypatch):
 def test_threads_and_processes_get_the_same_answers():
     together.check_threads(3, 2)
     together.check_processes(2)
+
+
+def test_every_test_that_the_document_names_is_there():
+    tests = Path(__file__).parents[1]
+    written = "".join(path.read_text() for path in tests.rglob("test_*.py"))
+    for name in re.findall(r"`(test_\w+)`", (tests.parent / "docs" / "reliability.md").read_text()):
+        assert f"def {name}(" in written, name
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from ...archives.folders import checked_name, every_file, write_files
 from ...errors import AnyOrderError, FormatError, InputError
 from ...models.trained import BAD_CONTENT
 from ...schema import Values
-from .pixels import UNREADABLE, ImageEncoder
+from .pixels import ImageEncoder
 from .pyramid_codec import ImageCodec, fit_own_codec
 
 
@@ -183,7 +183,7 @@ def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None
             image.load()
             usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
             return image.copy() if usual else None
-    except UNREADABLE:
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 
@@ -293,7 +293,7 @@ def mode_and_size(path: Path) -> tuple[str, tuple[int, int]] | None:
     try:
         with Image.open(path) as image:
             return (image.mode, image.size) if image.mode in ("1", "L", "RGB") else None
-    except UNREADABLE:
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 
@@ -301,7 +301,7 @@ def pixels_of(path: Path) -> Pixels | None:
     try:
         with Image.open(path) as image:
             return as_array(image)
-    except UNREADABLE:
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, final
-from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -106,7 +105,7 @@ def read_array(path: Path) -> NDArray[Any]:
     try:
         with open(path, "rb") as file:
             array = np.load(file)
-    except (ValueError, EOFError, OSError, MemoryError, BadZipFile) as error:
+    except Exception as error:  # what a damaged file leads to in numpy is for it to choose
         raise InputError(f"{path.name} cannot be read as an array: {error}.") from error
     if not isinstance(array, np.ndarray):
         raise InputError(f"{path.name} holds several arrays (.npz), not one. Save each as .npy.")

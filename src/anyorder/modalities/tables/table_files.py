@@ -16,7 +16,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, final
-from zipfile import BadZipFile
 
 from ...errors import AnyOrderError, FormatError, InputError
 from ...io.atomic import check_place, write_bytes
@@ -297,9 +296,9 @@ def unread_parquet(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise InputError(f"Reading {name} needs pyarrow, which is not installed: pip install pyarrow.") from error
-    except (ValueError, OSError, NotImplementedError) as error:
-        if isinstance(error, AnyOrderError):
-            raise
+    except AnyOrderError:
+        raise
+    except Exception as error:  # what a damaged file leads to in another library is for it to choose
         raise FormatError(f"{name} is not a parquet file, or not a whole one ({first_line(error)}).") from error
 
 
@@ -311,7 +310,7 @@ def read_excel(name: str, content: bytes) -> Frame:
         frame = pd.read_excel(sheets, sheet_name=0)
     except ImportError as error:
         raise InputError(f"Reading {name} needs openpyxl, which is not installed: pip install 'anyorder[excel]'.") from error
-    except (ValueError, OSError, KeyError, BadZipFile) as error:
+    except Exception as error:  # as with parquet
         raise FormatError(f"{name} is not an Excel workbook, or not a whole one ({first_line(error)}).") from error
     if len(sheets.sheet_names) > 1:
         others = ", ".join(map(repr, sheets.sheet_names[1:]))
@@ -329,7 +328,7 @@ def read_json_lines(name: str, content: bytes) -> Frame:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"Line {number} of {name} is no JSON ({error}). Expected one object a line.") from error
         if not isinstance(row, dict):
             raise FormatError(
