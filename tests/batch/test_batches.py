@@ -224,7 +224,7 @@ def test_answers_come_in_the_order_of_the_units_and_not_far_ahead(model):
     """A slow first unit keeps only so many answers waiting."""
     asked, given = [], []
 
-    class Quick:
+    class Quick(Clerk):
         """Stands for a process: the first unit takes until all others that may be asked have been."""
 
         def __init__(self, worker):

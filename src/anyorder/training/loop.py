@@ -306,7 +306,7 @@ class Run:
             rows = rows[torch.arange(self.world.rank, len(rows), self.world.size)]
         draws = max(4, 2048 // len(rows))
         nats = held_out_nats(self.averaged, rows.x, rows.present, self.recipe.objective, rng, rows.context, draws)
-        return self.world.mean(nats, len(rows))
+        return self.world.mean(nats, float(len(rows)))
 
     def attach(self, path: Path, identity: str) -> None:
         """Go on from the file if there is one, and write there from now on."""
