@@ -205,7 +205,9 @@ def made() -> dict[Path, str]:
     readme = (ROOT / "README.md").read_text()
     before, _, rest = readme.partition(START)
     found[ROOT / "README.md"] = before + readme_table() + rest.partition(END)[2] if rest else readme
-    protocol = (ROOT / "bench" / "README.md").read_text().partition(START)[2].partition(END)[0].strip()
+    protocol = (
+        (ROOT / "bench" / "README.md").read_text().partition(START)[2].partition(END)[0].strip().replace("(../docs/", "(../")
+    )
     contents = "\n".join(f"- [{about.title}]({name}.md): {about.about}" for name, about in PAGES.items())
     found[PAGES_FOLDER / "index.md"] = "\n\n".join(["# Benchmarks", START, contents, protocol, END]) + "\n"
     return found
