@@ -145,7 +145,7 @@ def test_save_and_load_give_the_same_answers(fitted, tmp_path):
     np.testing.assert_array_equal(loaded.score_samples(truth), fitted.score_samples(truth))
     assert loaded.sample(4).equals(fitted.sample(4))
     save_model(build_model(Schema.of(a=Real()), width=4, depth=0), tmp_path / "plain.ao")
-    with pytest.raises(FormatError, match=r"plain.ao holds a model, but of no kind of data that is known: images and tables"):
+    with pytest.raises(FormatError, match=r"plain.ao holds a model, but of no kind of data that is known: texts"):
         AnyOrder.load(tmp_path / "plain.ao")
 
 

@@ -17,7 +17,7 @@ from .errors import FormatError, InputError, UnavailableError
 from .io.shipped import model_file
 from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, check_settings, listed, named
 from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
-from .modalities.registry import modality_of, modality_reading
+from .modalities.registry import modality_of, modality_reading, names_files
 from .modalities.tables.acquisition import Acquired, Asked
 from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.preview import OnClassToo
@@ -108,7 +108,7 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_positive("effort", self.effort)
         whole_number("orders", self.orders, 1)
         choose_device(self.device)
-        if isinstance(X, str | Path):
+        if names_files(X):
             X, found, sample_weight = read_files(Path(X), sample_weight)
             y = found if y is None else y
         modality = modality_of(X)

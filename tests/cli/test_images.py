@@ -91,7 +91,7 @@ def test_info(picture_model, run):
         (("ask", "PICTURES", "x"), "This is a model of images, and conditional is a question about tables"),
         (("sample", "TABLE", "--grid", "new.png"), "--grid and --film are for pictures; people.ao is a model of a table"),
         (("sample", "PICTURES"), "say into which picture to draw them, --grid new.png"),
-        (("sample", "PICTURES", "--grid", "new.png", "--given", "age=3"), "has no option 'given', which is for tables"),
+        (("sample", "PICTURES", "--grid", "new.png", "--given", "age=3"), "has no option 'given', which is for texts and tables"),
         (("sample", "TABLE", "--label", "3"), "has no option 'label', which is for images"),
         (("sample", "PICTURES", "--grid", "new.jpg"), "name it *.png"),
         (("sample", "PICTURES", "--grid", "new.png", "--film", "new.mp4", "--steps", "3"), "name it *.gif"),

@@ -72,8 +72,9 @@ def main():
         (folder / f"rank{world.rank}.json").write_text(json.dumps(document))
 
 
-try:
-    main()
-except TrainingError as error:
-    print(f"TrainingError: {error}", flush=True)
-    sys.exit(1)
+if __name__ == "__main__":
+    try:
+        main()
+    except TrainingError as error:
+        print(f"TrainingError: {error}", flush=True)
+        sys.exit(1)

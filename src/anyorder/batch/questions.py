@@ -3,7 +3,7 @@
 import io
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, ClassVar, final
 
@@ -174,5 +174,5 @@ def question_named(verb: str, **options: Any) -> BatchQuestion:
     try:
         return QUESTIONS[verb](**options)
     except TypeError as error:
-        known = ", ".join(QUESTIONS[verb].__dataclass_fields__)
+        known = ", ".join(field.name for field in fields(QUESTIONS[verb]))
         raise InputError(f"{verb} of many files has the options {known}; got {', '.join(options)}.") from error

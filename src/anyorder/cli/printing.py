@@ -16,7 +16,6 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 from typer.core import TyperGroup
 
-from ..archives import Source
 from ..errors import AnyOrderError
 from ..modalities.displays import (
     OBEYED,
@@ -296,6 +295,8 @@ def show_archive(document: Document) -> None:
 
 def counted(document: Document) -> str:
     """How many images, files, rows or whatever else there are."""
+    from ..archives import Source
+
     known = {items for forms in Source.forms.values() for items in forms.values()}
     items = next(key for key in document if key in known)
     return f"{document[items]:,} {items if document[items] != 1 else items.removesuffix('s')}"

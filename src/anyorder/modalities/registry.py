@@ -1,5 +1,6 @@
 """Every kind of data there is, a line each: whoever looks for one finds it here."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,14 @@ def modality_of(X: Any) -> Modality:
 def modality_named(name: str) -> Modality | None:
     """The kind that files and archives call so."""
     return next((one for one in MODALITIES if one.name == name), None)
+
+
+def names_files(X: Any) -> bool:
+    """Whether this is no data, but says where they are: a path, or a text that looks like one."""
+    if not isinstance(X, str):
+        return isinstance(X, Path)
+    looks = len(X) < 1000 and "\n" not in X and (is_pattern(Path(X)) or re.fullmatch(r"\.\w{1,8}", Path(X).suffix) is not None)
+    return looks or (len(X) < 1000 and "\0" not in X and Path(X).exists())
 
 
 def modality_reading(path: Path) -> Modality:

@@ -107,7 +107,7 @@ def check_swelling(path: Path) -> None:
                         f"{path.name} unpacks to more than {MOST_SWELLING} times its size. Unpack it yourself first."
                     )
     except (OSError, EOFError, zlib.error) as error:
-        raise FormatError(f"{path.name} is no whole gzip file. Copy it again, or name it without .gz.") from error
+        raise FormatError("This is no whole gzip file. Copy it again, or name it without .gz.") from error
 
 
 def open_upload(space: Workspace, parts: Iterable[Part]) -> Document:

@@ -70,7 +70,6 @@ def test_lists_columns_and_files_are_the_same(tmp_path):
     assert all(score == scores[0] for score in scores)
     assert isinstance(modality_reading(tmp_path / "all"), Text)
     assert isinstance(modality_reading(tmp_path / "all.jsonl"), Text)
-    assert isinstance(modality_reading(tmp_path / "new.txt"), Text)
 
 
 def test_rows_of_a_table_and_folders_of_images_are_no_text(tmp_path):
@@ -204,7 +203,7 @@ def test_empty_short_and_binary_corpora_are_refused(tmp_path):
     with pytest.raises(InputError, match=r"b\.txt is no text"):
         AnyOrder().fit(tmp_path / "b.txt")
     (tmp_path / "none").mkdir()
-    with pytest.raises(InputError, match=r"holds no \.txt files"):
+    with pytest.raises(InputError, match="no folder with images in it"):
         AnyOrder().fit(tmp_path / "none")
     with pytest.raises(InputError, match="There is no file"):
         AnyOrder().fit("missing.txt")

@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from ...archives import Codec, Done, Lost, OpenArchive, Source
 from ...errors import FormatError, InputError
 from ...models.text_counts import StringCounts
 from ...models.text_memory import TextMemory
@@ -14,7 +15,8 @@ from ...training import Check
 from ...training.checkpoint import checked_number
 from ..base import DataFile, Modality, Training
 from .alphabet import END, Alphabet, Codes
-from .corpus import corpus_of, is_texts, read_corpus, reads_texts
+from .codec import TextCodec, fit_text_codec, reads_text, text_source, unpack_text, unpack_text_to
+from .corpus import corpus_of, is_texts, read_corpus, reads_texts, texts_of
 from .fitted_text import FittedText
 
 MOST_STRINGS = 12_000_000  # that are counted, at an effort of 1
@@ -27,7 +29,7 @@ class Text(Modality):
     """A text, lists and columns of texts; .txt, folders of them, .jsonl."""
 
     name, what, plural = "text", "text", "texts"
-    counted = "texts"
+    counted, codec = "texts", TextCodec
     fitted = FittedText
 
     def accepts(self, X: Any) -> bool:
@@ -59,10 +61,25 @@ class Text(Modality):
         return FittedText(alphabet, model, documents, read, history)
 
     def reads(self, path: Path) -> bool:
-        return reads_texts(path)
+        return reads_texts(path) or reads_text(path)
 
     def read(self, path: Path) -> DataFile:
         return DataFile(read_corpus(path))
+
+    def source(self, X: Any, verify: bool = True) -> Source:
+        return text_source(X)
+
+    def fit_codec(self, X: Any, training: Training) -> Codec:
+        return fit_text_codec("\n".join(texts_of(X)).encode(errors="surrogateescape"))
+
+    def unpack(self, archive: OpenArchive) -> tuple[Any, list[Lost]]:
+        return unpack_text(archive)
+
+    def file_source(self, path: Path) -> Source:
+        return text_source(path)
+
+    def unpack_to(self, archive: OpenArchive, name: str, output: Path, done: Done | None = None) -> list[Lost]:
+        return unpack_text_to(archive, name, output, done)
 
 
 def coded(pieces: Iterator[tuple[str, bool]], alphabet: Alphabet) -> Iterator[Codes]:
