@@ -55,8 +55,9 @@ FILLING = (
 SCORING = ("density", "density_development", "sfarm_table1", "objectives", "mac_ablation_development", "mac_table7")
 CHOOSING = (Section("acquisition"), Section("acquisition_development"), Section("acquisition_speed", across="method"))
 PICTURES = ("mnist_nll", "digits_systems", "steps", "completion", "upscale", "modes")
-PACKING = ("compression", "table_compression", "integer", "fuzz_archives")
-TIMING = ("verbs", "speed", "sizes", "edges", "scoring")
+PACKING = ("compression", "table_compression", "text_codec", "integer", "fuzz_archives")
+TIMING = ("verbs", "speed", "sizes", "scale", "studio", "edges", "scoring")
+TEXTS, CONTROL = ("text8", "restore"), ("shared_autonomy",)
 
 PAGES = {
     "filling-gaps": Page(
@@ -78,6 +79,16 @@ PAGES = {
         "Nats of images",
         "How many nats does an image cost, in how few calls, and how good are completions?",
         tuple(map(Section, PICTURES)),
+    ),
+    "text": Page(
+        "Text",
+        "How many bits does a character cost in any order, and how many hidden ones are restored?",
+        tuple(map(Section, TEXTS)),
+    ),
+    "control": Page(
+        "Shared autonomy",
+        "An operator moves some joints: does it help to tell the model which way?",
+        tuple(map(Section, CONTROL)),
     ),
     "compression": Page(
         "Sizes of archives",

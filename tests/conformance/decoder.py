@@ -435,6 +435,7 @@ def below(prefix, tensors):
 def codec_of(raw):
     about, tensors = safetensors(raw)
     need(about["format"] == 1, "a codec of a later format")
+    need(about["kind"] != "text", "a codec of text, which this decoder does not have")
     return {"codec": ImageCodec, "table codec": TableCodec}[about["kind"]](about, tensors)
 
 

@@ -118,6 +118,7 @@ class Worker:
         return self._model_at(unit.file.name, first, lambda model: self.question.rows(model, some, first))
 
     def _model_at(self, name: str, first: int, answer: Any) -> Frame:
+        self.model.model_.clear()
         return answer(self.model.set_params(random_state=seed_at(self.seed, name, first)))
 
     def _written(self, unit: Unit, frame: Frame, made: list[Frame]) -> Any:

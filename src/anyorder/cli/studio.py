@@ -39,7 +39,7 @@ def studio(
 def needed() -> tuple[Any, Any]:
     """What serves, if it is installed."""
     try:
-        import multipart  # noqa: F401
+        import python_multipart  # noqa: F401
         import starlette  # noqa: F401
         import uvicorn  # noqa: F401
     except ImportError as error:

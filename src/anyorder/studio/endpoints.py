@@ -100,7 +100,8 @@ def argument(name: str, annotation: Any, value: Any) -> Any:
         value = json_in(value, name)
     if kind is float and type(value) is int:
         value = float(value) if abs(value) < LARGEST else value
-    fine = type(value) is kind and not (isinstance(value, list) and not all(isinstance(one, str) for one in value))
+    texts = all(isinstance(one, str) for one in value) if isinstance(value, list) else True
+    fine = type(value) is kind and texts
     if not fine or (kind is float and not math.isfinite(value)) or (kind is int and abs(value) > LARGEST):
         raise InputError(f"Got {name}={value!r:.60}; expected {KINDS[kind][0]}.")
     return value

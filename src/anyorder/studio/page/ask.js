@@ -45,10 +45,10 @@ export async function render(place, app) {
     replace(answers, answer.answers.map((one) => card(one, Object.keys(given).length > 0)));
     replace(calls, remarks(answer), same(answer, Boolean(calls.querySelector("details")?.open)));
   });
-  const drawMoved = latest((found, error) => replace(moved, error || !found || found.conditions.length < 1 ? null : h("section", { class: "card" },
+  const drawMoved = latest((found, error) => (moved.classList.remove("waiting"), replace(moved, error || !found || found.conditions.length < 1 ? null : h("section", { class: "card" },
     h("h2", {}, `What moved the answer for ${found.target}`),
     bars(found.conditions.map((one) => ({ label: `${one.condition} ${says(named(one.condition), given[one.condition] ?? "")}`, value: one.moved })), percent, "share of the probability that each condition moved"),
-    h("p", { class: "soft small", style: { margin: ".5rem 0 0" } }, found.conditions.map((one) => `Without ${one.condition}: ${shown(one.without)} instead of ${shown(one.answer)}. `).join("")))));
+    h("p", { class: "soft small", style: { margin: ".5rem 0 0" } }, found.conditions.map((one) => `Without ${one.condition}: ${shown(one.without)} instead of ${shown(one.answer)}. `).join(""))))));
   const drawChance = latest((found, error) => {
     const free = targets.map(named).filter((one) => !(one.name in events));
     replace(chances, h("section", { class: "card" }, h("h2", {}, "How likely is it that …"),
@@ -62,6 +62,7 @@ export async function render(place, app) {
     answers.classList.add("waiting");
     drawAnswers((signal) => get("/ask.json", { model: model.model, target: targets, given }, signal));
     drawChance(async (signal) => (Object.keys(events).length ? get("/probability.json", { model: model.model, event: events, given }, signal) : null));
+    moved.classList.add("waiting");
     clearTimeout(timer);
     timer = setTimeout(() => drawMoved(async (signal) => (Object.keys(given).length ? get("/moved.json", { model: model.model, target: targets[0], given }, signal) : null)), QUIET);
   }
