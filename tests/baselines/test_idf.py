@@ -82,6 +82,7 @@ def test_decoding_gives_the_images_back_in_as_many_bits_as_log_p_says(shape, lev
     assert abs(8 * len(content) - bits) < 0.01 * bits + 64  # scales are coded on a coarse grid
 
 
+@pytest.mark.slow
 def test_training_finds_what_goes_together():
     """Every 2 x 2 block has one shade, of 5: log2 5 bits for four pixels."""
     small = torch.randint(5, (600, 2, 2), generator=seeded())

@@ -143,6 +143,7 @@ def test_a_model_is_fitted_to_files(parts, tmp_path):
     assert (tmp_path / "a.ao").read_bytes() == (tmp_path / "b.ao").read_bytes()
 
 
+@pytest.mark.slow
 def test_a_sample_is_as_good_as_the_table_within_the_spread(tmp_path, monkeypatch):
     """3,000 of 4,000 rows: the held-out score differs by less than twice its standard error from that of all rows."""
     rng = np.random.default_rng(1)
