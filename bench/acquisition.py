@@ -1,6 +1,6 @@
 """Which measurement next: the target's error against the number, or the price, of measurements (SFARM's Fig. 5).
 
-    python bench/acquisition.py [--tables energy yacht concrete nltcs adult] [--splits 4] [--plots FOLDER]
+    python bench/acquisition.py --tables energy yacht concrete nltcs adult --seeds 0-3 --plots FOLDER
     python bench/acquisition.py --speed
 
 Nothing is known of a test row at the start; one variable a step is measured, until all are. Every method chooses for every row
@@ -19,9 +19,10 @@ import numpy as np
 import pandas as pd
 import torch
 from acquisition_methods import METHODS, Curve, Problem
-from acquisition_report import plot, print_table
-from acquisition_speed import print_speed
+from acquisition_report import plot, scores
+from acquisition_speed import measure_speed
 from peers import cache
+from results import Results, flags, sources
 from tables import data_folder
 
 TARGETS = {
@@ -42,26 +43,30 @@ def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
     if args.speed:
-        print_speed()
+        measure_speed(args)
         return
-    curves: dict[str, dict[str, list[Curve]]] = {table: {} for table in args.tables}
-    for seed in range(args.splits):
+    results = Results.open("acquisition", args, "Which measurement next", ("table", "method"), ("error",))
+    for seed in args.seeds:
         for table in args.tables:
-            problem = problem_of(table, seed)
+            problem = problem_of(table, seed, args.effort)
             for name in args.methods or METHODS:
-                curves[table].setdefault(name, []).extend(kept_or_run(table, name, problem, args.only_cached, name in args.again))
-    for table, found in curves.items():
-        print_table(table, found)
-        if args.plots:
+                for curve in kept_or_run(table, name, problem, args):
+                    results.add(scores(curve), table=table, method=name, seed=seed)
+    results.print()
+    if args.plots:
+        for table in args.tables:
+            problems = [problem_of(table, seed, args.effort) for seed in args.seeds]
+            found = {name: [c for p in problems for c in kept_or_run(table, name, p, args)] for name in args.methods or METHODS}
             plot(table, found, args.plots)
 
 
-def kept_or_run(table: str, name: str, problem: Problem, only_cached: bool, again: bool) -> list[Curve]:
+def kept_or_run(table: str, name: str, problem: Problem, args: argparse.Namespace) -> list[Curve]:
     """The curve from the cache, or from a run, which is then kept."""
-    digest = hashlib.sha256(repr((name, problem.target_names, problem.prices)).encode())
+    whose = (name, problem.target_names, problem.prices, args.effort, sources() if "anyorder" in name else "")
+    digest = hashlib.sha256(repr(whose).encode())
     digest.update(problem.train.to_csv().encode() + problem.test.to_csv().encode())
     path = cache() / "acquisition" / f"{table}-{problem.seed}-{digest.hexdigest()[:12]}.npz"
-    if again or (not path.exists() and not only_cached):
+    if name in args.again or (not path.exists() and not args.only_cached):
         start = time.perf_counter()
         found = list(METHODS[name](problem))
         print(f"{table} {problem.seed} {name}: {time.perf_counter() - start:.0f} s", flush=True)
@@ -74,18 +79,17 @@ def kept_or_run(table: str, name: str, problem: Problem, only_cached: bool, agai
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(TARGETS), choices=TARGETS)
+    parser = flags(__doc__, TARGETS, seeds=range(4))
     parser.add_argument("--methods", nargs="*", default=[], choices=METHODS)
-    parser.add_argument("--splits", type=int, default=4)
     parser.add_argument("--again", nargs="*", default=[], choices=METHODS, help="methods to run again, whatever is kept")
     parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
     parser.add_argument("--plots", type=Path, help="a folder for one picture a table")
     parser.add_argument("--speed", action="store_true", help="time decisions instead: ours next to MIWAE's")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
-def problem_of(table: str, seed: int) -> Problem:
+def problem_of(table: str, seed: int, effort: float) -> Problem:
     frame = load(table)
     order = np.random.default_rng([seed, 3]).permutation(len(frame))
     order = order[:4000] if len(order) > 4000 else order
@@ -94,7 +98,7 @@ def problem_of(table: str, seed: int) -> Problem:
         frame.iloc[order[held:]].reset_index(drop=True),
         frame.iloc[order[:held][:MOST_TEST_ROWS]].reset_index(drop=True),
     )
-    return Problem(train, test, TARGETS[table], PRICES if table == "adult" else None, seed)
+    return Problem(train, test, TARGETS[table], PRICES if table == "adult" else None, seed, effort)
 
 
 def load(table: str) -> pd.DataFrame:

@@ -53,6 +53,7 @@ class Problem:
     target_names: list[str]
     prices: Mapping[str, float] | None
     seed: int
+    effort: float = 1.0
 
     @cached_property
     def encoder(self) -> TableEncoder:
@@ -60,7 +61,7 @@ class Problem:
 
     @cached_property
     def ours(self) -> "AnyOrderChooser":
-        return AnyOrderChooser(AnyOrder(random_state=self.seed).fit(self.train).model_, self)
+        return AnyOrderChooser(AnyOrder(effort=self.effort, random_state=self.seed).fit(self.train).model_, self)
 
     def latent(self, kind: type[LatentModel]) -> LatentModel:
         """Trained once for all rewards."""

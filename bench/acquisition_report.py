@@ -1,11 +1,11 @@
-"""The curves of the acquisition benchmark as a table of areas and as a picture."""
+"""The curves of the acquisition benchmark as scores and as a picture."""
 
 from pathlib import Path
-from statistics import mean, stdev
 
 import numpy as np
 from acquisition_methods import Curve
 from numpy.typing import NDArray
+from summary import Score
 
 COLOURS = {"anyorder": "#d1495b", "anyorder, random order": "#9a9a9a", "anyorder, fixed order": "#edae49"}
 COLOURS |= {"anyorder, best fixed order": "#30638e", "MIWAE": "#00798c", "VAE": "#6a4c93", "VAE, EDDI's reward": "#8ac926"}
@@ -20,25 +20,11 @@ def area(curve: Curve, values: NDArray[np.float64]) -> float:
     return float(np.trapezoid(values, curve.cost) / curve.cost[-1])
 
 
-def print_table(table: str, curves: dict[str, list[Curve]]) -> None:
-    print(f"\n### {table}, {max(map(len, curves.values()))} splits\n")
-    print(
-        "| method | area of the error | theirs - ours | area of log p | error half-way | at the end |\n|---|---|---|---|---|---|"
-    )
-    ours = [area(c, c.error) for c in curves.get("anyorder", [])]
-    for name, found in curves.items():
-        if not found:
-            continue
-        errors, logs = ([area(c, getattr(c, what)) for c in found] for what in ("error", "log_prob"))
-        half, end = ([c.error[place(c)] for c in found] for place in (lambda c: len(c.error) // 2, lambda c: -1))
-        apart = [a - b for a, b in zip(errors, ours, strict=False)] if ours and name != "anyorder" else []
-        print(f"| {name} | {spread(errors)} | {spread(apart)} | {spread(logs)} | {spread(half)} | {spread(end)} |")
-
-
-def spread(values: list[float]) -> str:
-    if not values:
-        return ""
-    return f"{mean(values):.3f} +- {stdev(values):.3f}" if len(values) > 1 else f"{values[0]:.3f}"
+def scores(curve: Curve) -> dict[str, Score]:
+    """Means over what was spent, and the error half-way and at the end."""
+    error, half = curve.error, len(curve.error) // 2
+    means = {"error": area(curve, error), "log p": area(curve, curve.log_prob)}
+    return {**means, "error half-way": float(error[half]), "error at the end": float(error[-1])}
 
 
 def plot(table: str, curves: dict[str, list[Curve]], folder: Path) -> None:

@@ -1,9 +1,12 @@
 """How long a decision takes: one record, and a thousand, with twenty candidates; ours next to MIWAE's histogram."""
 
+import argparse
+
 import numpy as np
 import pandas as pd
 import torch
 from acquisition_methods import LatentChooser, Problem
+from results import Results
 from timing import take_turns
 
 from anyorder.baselines import MIWAE
@@ -14,7 +17,7 @@ from anyorder.modalities.tables.table_model import table_heads
 COLUMNS, TRAIN, RECORDS = 21, 1000, 1000
 
 
-def print_speed() -> None:
+def measure_speed(args: argparse.Namespace) -> None:
     """On one thread; the MIWAE is not trained, which takes no less time."""
     rng = np.random.default_rng(0)
     mix = rng.normal(size=(5, COLUMNS))
@@ -35,7 +38,9 @@ def print_speed() -> None:
         for part in torch.arange(count).split(100):
             latent.reward(x[part], given[part], seeded(0))
 
-    print("| records | anyorder, s | MIWAE, s |\n|---|---|---|")
-    for count, rounds in ((1, 7), (RECORDS, 1)):
-        times = take_turns(lambda count=count: ours(count), lambda count=count: theirs(count), rounds=rounds)  # type: ignore[misc]
-        print(f"| {count} | {times[0]:.3f} | {times[1]:.3f} |", flush=True)
+    results = Results.open("acquisition_speed", args, "How long a decision takes", ("records", "method"), protocol="timing")
+    for count, rounds in ((1, round(7 * args.effort)), (RECORDS, 1)):
+        times = take_turns(lambda count=count: ours(count), lambda count=count: theirs(count), rounds=max(1, rounds))  # type: ignore[misc]
+        for method, seconds in zip(("anyorder", "MIWAE, histogram"), times, strict=True):
+            results.add({"seconds": seconds}, records=str(count), method=method, seed=args.seeds[0])
+    results.print()

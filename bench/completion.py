@@ -1,6 +1,6 @@
 """Images completed (SFARM's Fig. 3): ours, VAE, MIWAE and RePaint, each trained for the same CPU minutes.
 
-    python bench/completion.py [--minutes 5] [--images 100] [--picture FOLDER]
+    python bench/completion.py --seeds 0 --minutes 5 --images 100 --picture FOLDER
 
 Static-binarised MNIST; the same backbone for all (convolutions of widths 32 and 64). Pixels are hidden at random, the same
 ones for all methods. Error: root mean square of the mean completion against the truth, over hidden pixels; ours is one call,
@@ -19,7 +19,9 @@ from pathlib import Path
 
 import torch
 from budget import steps_in
-from digit_classifier import digit_classifier
+from digit_classifier import Classifier, digit_classifier
+from results import Results, flags
+from summary import Score
 from torch import Tensor
 
 from anyorder import baselines
@@ -52,51 +54,59 @@ class Method:
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
+    results = Results.open("completion", args, "Completing images", ("hidden", "method"), ("error",), protocol="test images")
     data = datasets.static_mnist()
     train, test = ENCODER.encode(data.train), ENCODER.encode(data.test)[: args.images]
-    methods = {}
-    for name, make in {"anyorder": ours, "VAE": latent(VAE), "MIWAE": latent(MIWAE), "RePaint": repaint}.items():
-        start = time.process_time()
-        methods[name] = make(train, args.minutes, args.seed)
-        print(f"{name}: {(time.process_time() - start) / 60:.1f} CPU minutes", flush=True)
     classifier = digit_classifier()
-    print("\n| hidden | method | error | error, few | nats a pixel | same digit | seconds |\n|---|---|---|---|---|---|---|")
-    for share in SHARES:
-        known = torch.rand(test.shape, generator=seeded(7)) >= share
-        shown = [test, torch.where(known, test, 0.5)]
-        for name, method in methods.items():
-            if method.few and share not in PICTURED:
+    for seed in args.seeds:
+        shown: dict[float, list[Tensor]] = {share: [] for share in SHARES}
+        for name, make in {"anyorder": ours, "VAE": latent(VAE), "MIWAE": latent(MIWAE), "RePaint": repaint}.items():
+            if results.has(hidden=f"{SHARES[-1]:.0%}", method=name, seed=seed):
                 continue
-            count = args.few if method.few else len(test)
-            x, question = test[:count], Question(known[:count], ~known[:count])
-            errors = [f"{rmse(method.mean(x, question), x, question):.3f}", "-"]
-            if method.few:
-                errors.reverse()
-            else:
-                first = Question(known[: args.few], ~known[: args.few])
-                errors[1] = f"{rmse(method.mean(test[: args.few], first), test[: args.few], first):.3f}"
-            nats = "-" if method.nats is None else f"{-(method.nats(x, question).sum() / question.target.sum()):.4f}"
-            start = time.perf_counter()
-            filled = method.draw(x, question)
-            seconds = (time.perf_counter() - start) / count
-            shown.append(filled)
-            same = (classifier.digit(filled) == classifier.digit(x)).float().mean()
-            print(f"| {share:.0%} | {name} | {errors[0]} | {errors[1]} | {nats} | {same:.0%} | {seconds:.3f} |", flush=True)
-        if args.picture and share in PICTURED:
-            rows = torch.cat([part[:12] for part in shown]).view(-1, 28, 28)
-            write_image(
-                args.picture / f"completion_{share:.0%}.png".replace("%", ""), image_grid((rows * 255).byte().numpy(), 12), 2
-            )
+            start = time.process_time()
+            method = make(train, args.minutes * args.effort, seed)
+            minutes = (time.process_time() - start) / 60
+            for share in PICTURED if method.few else SHARES:
+                scores, filled = completed(method, test, share, args.few, classifier)
+                results.add({**scores, "trained, CPU minutes": minutes}, hidden=f"{share:.0%}", method=name, seed=seed)
+                shown[share].append(filled)
+        if args.picture:
+            for share in PICTURED:
+                known = hidden_at(test, share)
+                rows = torch.cat([part[:12] for part in (test, torch.where(known, test, 0.5), *shown[share])]).view(-1, 28, 28)
+                name = f"completion_{100 * share:.0f}.png"
+                write_image(args.picture / name, image_grid((rows * 255).byte().numpy(), 12), 2)
+    results.print()
+
+
+def hidden_at(test: Tensor, share: float) -> Tensor:
+    """What is known; the same for every method and seed."""
+    return torch.rand(test.shape, generator=seeded(7)) >= share
+
+
+def completed(method: Method, test: Tensor, share: float, few: int, classifier: Classifier) -> tuple[dict[str, Score], Tensor]:
+    """The scores of one method, and its completions."""
+    known, count = hidden_at(test, share), few if method.few else len(test)
+    x, question = test[:count], Question(known[:count], ~known[:count])
+    first = Question(known[:few], ~known[:few])
+    found: dict[str, Score] = {} if method.few else {"error": rmse(method.mean(x, question), x, question)}
+    found[f"error, {few} images"] = rmse(method.mean(test[:few], first), test[:few], first)
+    if method.nats is not None:
+        found["nats a pixel"] = -float(method.nats(x, question).sum() / question.target.sum())
+    start = time.perf_counter()
+    filled = method.draw(x, question)
+    found["seconds"] = (time.perf_counter() - start) / count
+    found["same digit, %"] = 100 * float((classifier.digit(filled) == classifier.digit(x)).float().mean())
+    return found, filled
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, ["mnist"])
     parser.add_argument("--minutes", type=float, default=5)
     parser.add_argument("--images", type=int, default=100)
     parser.add_argument("--few", type=int, default=12)
-    parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--picture", type=Path, help="a folder for pictures of the completions")
-    args = parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
     if args.picture:
         args.picture.mkdir(parents=True, exist_ok=True)
     return args

@@ -1,6 +1,6 @@
 """Images compressed without loss: ours against PNG, WebP, JPEG XL, zstd, xz and brotli, the same images in the same run.
 
-    python bench/compression.py [--data mnist fashion-mnist digits cifar10] [--images 1000] [--model FILE]
+    python bench/compression.py --data mnist fashion-mnist digits --images 1000
 
 Test images, which no model has seen. Bits a value: with every image in a file of its own, and with all in one archive. For
 picture formats that archive is one square sheet of all images, for the others all bytes one after the other; black and white
@@ -24,6 +24,8 @@ import torch
 import zstandard
 from numpy.typing import NDArray
 from PIL import Image
+from results import Results, flags
+from summary import Score
 
 from anyorder.archives import ArchiveModel, Codec, OpenArchive, compress, load_codec, to_bytes
 from anyorder.coding import Archive
@@ -117,35 +119,44 @@ def peers() -> dict[str, Coder]:
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    print(f"{PAPERS}\n")
-    titles = ["images", "method", "a file each", "one archive", "encode/s", "decode/s", "with the model"]
-    print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
-    for name in args.data:
-        images = SETS[name]().test
-        images = images[np.random.default_rng(0).permutation(len(images))[: args.images]]
-        measure(name, "ours", images, *ours(load_codec(args.model) if args.model else AnyOrder.load(name).known_codec_))
-        for method, coder in peers().items():
-            measure(name, method, images, coder)
+    results = Results.open(
+        "compression", args, "Images compressed", ("images", "method"), protocol="test images that no model has seen"
+    )
+    results.note(PAPERS)
+    for seed in args.seeds:
+        for name in args.tables:
+            images = SETS[name]().test
+            images = images[np.random.default_rng(seed).permutation(len(images))[: round(args.images * args.effort)]]
+            codec = load_codec(args.model) if args.model else AnyOrder.load(name).known_codec_
+            for method, (coder, model) in {
+                "anyorder": ours(codec),
+                **{name: (coder, 0) for name, coder in peers().items()},
+            }.items():
+                if not results.has(images=name, method=method, seed=seed):
+                    results.add(measured(images, coder, model), images=name, method=method, seed=seed)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", nargs="+", choices=SETS, default=["mnist", "fashion-mnist", "digits"])
+    parser = flags(__doc__, SETS, ["mnist", "fashion-mnist", "digits"])
     parser.add_argument("--images", type=int, default=1000)
     parser.add_argument("--model", help="a file with a codec, in place of the one that is shipped")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
-def measure(name: str, method: str, images: Pixels, coder: Coder, model: int = 0) -> None:
+def measured(images: Pixels, coder: Coder, model: int) -> dict[str, Score]:
     start = time.perf_counter()
     together = coder.encode(images)
     between = time.perf_counter()
     same = np.array_equal(coder.decode(together, images), images)
     end = time.perf_counter()
+    if not same:
+        raise SystemExit("what came back is not what went in")
     alone = len(coder.alone(images)) if coder.alone else sum(len(coder.encode(images[k : k + 1])) for k in range(len(images)))
-    each, one, with_model = (f"{8 * size / images.size:.4f}" for size in (alone, len(together), len(together) + model))
-    speed = f"{len(images) / (between - start):.0f} | {len(images) / (end - between):.0f}"
-    print(f"| {name} | {method} | {each} | {one} | {speed} | {with_model}{'' if same else ', WRONG'} |", flush=True)
+    sizes = {"bits, a file each": alone, "bits, one archive": len(together), "bits, with the model": len(together) + model}
+    rates = {"encoded/s": len(images) / (between - start), "decoded/s": len(images) / (end - between)}
+    return {**{name: 8 * size / images.size for name, size in sizes.items()}, **rates}
 
 
 def ours(codec: Codec) -> tuple[Coder, int]:

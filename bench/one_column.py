@@ -10,10 +10,8 @@ for everybody alike. With `--out`, a split that is in the file already, from the
 """
 
 import argparse
-import json
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,9 +19,7 @@ import pandas as pd
 import torch
 from few_conditions import adult
 from numpy.typing import NDArray
-from results import commit, write_results
-from rich.console import Console
-from rich.table import Table as RichTable
+from results import Results, flags
 from sklearn.ensemble import ExtraTreesRegressor, HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV
@@ -193,90 +189,41 @@ def scored_codes(codes: Codes, probabilities: Cells) -> Score:
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    settings = {name: value for name, value in vars(args).items() if name != "out"}
-    scores = known_scores(args)
+    results = Results.open("one_column", args, "One column given all others", ("table", "target", "method"), ("rmse", "nats"))
     for seed in args.seeds:
         for table in args.tables:
-            if f"{table} {seed}" in scores:
-                continue
-            scores[f"{table} {seed}"] = one_split(table, seed, args)
-            print(f"{table} {seed}", json.dumps(scores[f"{table} {seed}"]), flush=True)
-            if args.out:
-                write_results(args.out, "one_column", settings, {**scores, "paired": paired(scores)})
-    print_paired(paired(scores))
+            last = {"table": table, "target": SOURCES[table].targets[-1], "seed": seed}
+            if not results.has(method="anyorder", **last):
+                for (target, method), scores in one_split(table, seed, args).items():
+                    results.add(scores, table=table, target=target, method=method, seed=seed)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", default=list(SOURCES), choices=SOURCES)
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0], help="of splits; those from 1000 on are for the report")
+    parser = flags(__doc__, SOURCES)
     parser.add_argument("--rows", type=int, help="of a table, a random part of so many rows")
-    parser.add_argument("--effort", type=float, default=1.0)
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
-def known_scores(args: argparse.Namespace) -> dict[str, Any]:
-    """Those of the file, if they are of the same commit and with the same settings."""
-    if not args.out or not args.out.exists():
-        return {}
-    document = json.loads(args.out.read_text())
-    same = all(document["settings"].get(name) == getattr(args, name) for name in ("rows", "effort"))
-    if not same or document["commit"].split()[0] != commit().split()[0]:
-        return {}
-    return {name: found for name, found in document["scores"].items() if name != "paired"}
-
-
-def one_split(table: str, seed: int, args: argparse.Namespace) -> dict[str, Any]:
-    """Scores of every target and method, with the CPU seconds that a method needed for it."""
+def one_split(table: str, seed: int, args: argparse.Namespace) -> dict[tuple[str, str], dict[str, Any]]:
+    """Scores of every target and method, with the CPU seconds that a method needed for it; anyorder is the last one."""
     split = split_of(table, seed, args.rows)
     start = time.process_time()
     model = AnyOrder(effort=args.effort, random_state=seed).fit(split.train)
-    found: dict[str, Any] = {"fit_cpu_seconds": time.process_time() - start, "rows": len(split.train)}
-    methods: dict[str, Method] = {"anyorder": lambda split, target, seed: ours(model, split, target), "boosting": boosting}
+    fitted = {"fit cpu seconds, all columns": time.process_time() - start}
+    methods: dict[str, Method] = {"boosting": boosting}
     if SOURCES[table].few_rows:
         methods["extra trees"] = extra_trees
+    methods["anyorder"] = lambda split, target, seed: ours(model, split, target)
+    found = {}
     for target in SOURCES[table].targets:
-        found[target] = {}
         for name, method in methods.items():
             start = time.process_time()
             guesses = method(split, target, seed)
-            spent = time.process_time() - start
-            found[target][name] = {**scored(split, target, guesses), "cpu_seconds": spent}
+            spent = {"cpu_seconds": time.process_time() - start, **(fitted if name == "anyorder" else {})}
+            found[target, name] = {**scored(split, target, guesses), **spent}
     return found
-
-
-def paired(scores: dict[str, Any]) -> list[dict[str, Any]]:
-    """For every target, rival and score: both means, and the mean difference on the same splits with its standard error."""
-    out = []
-    for table, source in SOURCES.items():
-        splits = [found for name, found in scores.items() if name.rsplit(" ", 1)[0] == table]
-        for target in source.targets if splits else ():
-            for rival in [name for name in splits[0][target] if name != "anyorder"]:
-                for score in splits[0][target]["anyorder"]:
-                    mine, theirs = (np.array([s[target][name][score] for s in splits]) for name in ("anyorder", rival))
-                    names = {"table": table, "target": target, "rival": rival, "score": score, "splits": len(splits)}
-                    out.append(names | compared(mine, theirs))
-    return out
-
-
-def compared(ours: Cells, theirs: Cells) -> dict[str, float | None]:
-    apart = ours - theirs
-    se = float(apart.std(ddof=1) / len(apart) ** 0.5) if len(apart) > 1 else None
-    means = {"ours": float(ours.mean()), "theirs": float(theirs.mean()), "ratio": float(ours.mean() / theirs.mean())}
-    return {**means, "difference": float(apart.mean()), "se": se}
-
-
-def print_paired(found: list[dict[str, Any]]) -> None:
-    table = RichTable(title="One column given all others; anyorder's CPU seconds are those of its answers, without its fit")
-    for heading in ("target", "rival", "score", "splits", "ours", "rival's", "difference ± se", "ratio"):
-        table.add_column(heading, justify="left" if heading in ("target", "rival", "score") else "right")
-    for one in found:
-        difference = f"{one['difference']:+.4f}" + (f" ± {one['se']:.4f}" if one["splits"] > 1 else "")
-        means = [f"{one['ours']:.4f}", f"{one['theirs']:.4f}"]
-        names = [f"{one['table']}, {one['target']}", one["rival"], one["score"], str(one["splits"])]
-        table.add_row(*names, *means, difference, f"{one['ratio']:.3f}")
-    Console(width=140).print(table)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,25 @@
 """Batched `log_prob` against its twin that walks one step at a time, in the same run: seconds, ratio, memory.
 
-    python bench/scoring.py [--rows 1 64 1024] [--orders 4] [--rounds 5] [--threads 2]
+    python bench/scoring.py --data 9 30 64 --rows 1 64 1024 --orders 4 --threads 2
 
 The twin calls the network once per step and order with all rows; the batched form puts many steps of many rows into
 one call. Memory is the growth of the process's peak while scoring, each form in a process of its own.
 """
 
-import argparse
 import multiprocessing
 from functools import partial
 from pathlib import Path
 
 import torch
-from rich.console import Console
-from rich.table import Table
+from results import Results, flags
 from timing import take_turns
 
 from anyorder.inference import fixed_orders, path_terms, seeded, walk
 from anyorder.models.any_order import AnyOrderModel, build_model
 from anyorder.schema import Real, Schema, Values
 from anyorder.subsets import Question
+
+NAMES = ("one step at a time", "batched")
 
 
 def task(variables: int, rows: int) -> tuple[AnyOrderModel, Values, Question]:
@@ -66,25 +66,24 @@ def peak_memory() -> int:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = flags(__doc__, ["9", "30", "64"])
     parser.add_argument("--rows", type=int, nargs="+", default=[1, 64, 1024])
     parser.add_argument("--orders", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
     args = parser.parse_args()
     torch.set_num_threads(args.threads)
-    table = Table(title=f"joint log p, ResMLP 128x3, mixture of Gaussians, {args.orders} orders, {args.threads} thread(s)")
-    for heading in ("D", "rows", "one step at a time (ms)", "batched (ms)", "ratio", "memory (MB)", "batched (MB)"):
-        table.add_column(heading, justify="right")
-    for variables in (9, 30, 64):
+    results = Results.open("scoring", args, "Scoring many steps in one call", ("variables", "rows"), protocol="timing")
+    for variables in args.tables:
         for rows in args.rows:
-            slow, fast = (partial(f, variables, rows, args.orders) for f in (one_step_at_a_time, batched))
+            slow, fast = (partial(f, int(variables), rows, args.orders) for f in (one_step_at_a_time, batched))
             torch.testing.assert_close(slow(), fast(), atol=2e-4, rtol=1e-4)
-            seconds = take_turns(slow, fast, rounds=args.rounds)
-            cells = [f"{1e3 * s:.1f}" for s in seconds] + [f"{seconds[0] / seconds[1]:.1f}x"]
-            memory = [f"{peak_growth(action):.0f}" for action in (slow, fast)] if rows == max(args.rows) else ["", ""]
-            table.add_row(str(variables), str(rows), *cells, *memory)
-    Console(width=120).print(table)
+            seconds = take_turns(slow, fast, rounds=max(1, round(5 * args.effort)))
+            found = {f"{name}, ms": 1e3 * s for name, s in zip(NAMES, seconds, strict=True)}
+            found["times as fast"] = seconds[0] / seconds[1]
+            if rows == max(args.rows):
+                found |= {f"{name}, MB": peak_growth(action) for name, action in zip(NAMES, (slow, fast), strict=True)}
+            results.add(found, variables=variables, rows=str(rows), seed=args.seeds[0])
+    results.print()
 
 
 if __name__ == "__main__":

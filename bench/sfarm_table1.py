@@ -1,6 +1,6 @@
 """SFARM's Table 1: the nats that unobserved features of small tables cost. Floors, rivals, SFARM and ours by one protocol.
 
-    ANYORDER_DATA=../shared/data python bench/sfarm_table1.py [--splits 4] [--steps 3000] [--draws 1000] [--seed 0]
+    ANYORDER_DATA=../shared/data python bench/sfarm_table1.py --splits 4 --steps 3000 --draws 1000 --seeds 0
 
 The paper does not say its protocol; this is the one of the same first author's earlier code (HH-VAEM): 10 folds, z-scores
 of the training rows, each feature of a test row observed with probability 1/2, targets never, nats of density per unobserved
@@ -8,17 +8,16 @@ feature (targets among them), then the mean over rows. Every learned scale has t
 deviation: on Energy, whose columns nearly determine each other, density is as much about that floor as about the model.
 """
 
-import argparse
+import itertools
 import math
 import os
-import sys
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
+from results import Results, flags
 from sklearn.mixture import GaussianMixture as SklearnMixture
 from sklearn.model_selection import KFold
 from torch import Generator, Tensor
@@ -227,59 +226,42 @@ def median_row(nats: Tensor, split: Split) -> float:
 
 
 READINGS: dict[str, Callable[[Tensor, Split], float]] = {
-    "nats per unobserved feature, mean over rows (the paper's reading, by our inference)": per_feature,
-    "nats per row, summed over its unobserved features": per_row,
-    "nats per unobserved feature, median row": median_row,
+    "per feature": per_feature,
+    "per row": per_row,
+    "per feature, median row": median_row,
 }
-Results = dict[tuple[str, str], list[tuple[Split, Scores]]]
-
-
-def measure(count: int, budget: Budget) -> Results:
-    results: Results = {}
-    for data in TARGETS:
-        for split in splits(data, count, budget.seed):
-            for name, method in METHODS.items():
-                started = time.process_time()
-                results.setdefault((name, data), []).append((split, method(split, budget)))
-                nats = per_feature(results[name, data][-1][1].chain, split)
-                print(f"{data}, {name}: {nats:.2f} ({time.process_time() - started:.1f} s)", file=sys.stderr)
-    return results
-
-
-def markdown(results: Results, title: str, reading: Callable[[Tensor, Split], float], with_paper: bool) -> str:
-    lines = [
-        f"**{title}**, one pass / chain (/ mean over z of -log p)",
-        "",
-        f"| | {' | '.join(TARGETS)} |",
-        "|---|" + "---|" * len(TARGETS),
-    ]
-    for name in METHODS:
-        cells = []
-        for data in TARGETS:
-            found = [[reading(nats, split) for nats in scores.columns()] for split, scores in results[name, data]]
-            cells.append(" / ".join(spread(values) for values in zip(*found, strict=True)))
-        lines.append(f"| {name} | {' | '.join(cells)} |")
-    if with_paper:
-        lines += [f"| *paper: {name}* | {' | '.join(row[data] for data in TARGETS)} |" for name, row in PAPER.items()]
-    return "\n".join(lines)
-
-
-def spread(values: Sequence[float]) -> str:
-    return f"{np.mean(values):.2f} ± {np.std(values):.2f}"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--splits", type=int, default=4)
+    parser = flags(__doc__, TARGETS)
+    parser.add_argument("--splits", type=int, default=4, help="folds of ten")
     parser.add_argument("--steps", type=int, default=3000)
     parser.add_argument("--draws", type=int, default=1000)
-    parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    results = measure(args.splits, Budget(args.steps, args.draws, args.seed))
-    print(f"SFARM Table 1: {args.splits} of 10 folds (mean ± standard deviation), {args.steps} steps, seed {args.seed}")
-    for title, reading in READINGS.items():
-        print("\n" + markdown(results, title, reading, with_paper=reading is per_feature))
+    results = Results.open(
+        "sfarm_table1", args, "SFARM, Table 1: nats of density", ("method", "table", "fold"), protocol="ten folds"
+    )
+    for seed, table in itertools.product(args.seeds, args.tables):
+        budget = Budget(round(args.steps * args.effort), args.draws, seed)
+        for fold, split in enumerate(splits(table, args.splits, seed)):
+            for name, method in METHODS.items():
+                key = {"method": name, "table": table, "fold": str(fold), "seed": seed}
+                if not results.has(**key):
+                    results.add(readings(split, method(split, budget)), **key)
+    for whose, printed in PAPER.items():
+        for table in args.tables:
+            results.add(
+                {"printed in the paper": printed[table]}, method=f"paper: {whose}", table=table, fold="", seed=args.seeds[0]
+            )
+    results.print()
+
+
+def readings(split: Split, scores: Scores) -> dict[str, float]:
+    """Nats of one pass, of the chain, and of latent models the mean over z of -log p, each read in three ways."""
+    names = ("one pass", "chain", "mean over z of -log p")
+    columns = list(zip(names, scores.columns(), strict=False))
+    return {f"{name}, {how}": read(nats, split) for how, read in READINGS.items() for name, nats in columns}
 
 
 if __name__ == "__main__":

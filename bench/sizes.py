@@ -1,7 +1,7 @@
 """Tables of unusual sizes: what a fit takes, in time and memory, and whether its answers are any good.
 
-    python bench/sizes.py --out bench/results/sizes.json
-    python bench/sizes.py wide short --rows 100        # a trial
+    python bench/sizes.py
+    python bench/sizes.py --data wide short --rows 100 --out out/sizes.json        # a trial
 
 Tables hold numbers and categories with a few factors behind them, as in `speed.py`. Every size has a process of its own. Memory
 is the peak of that process, of which `before` was needed to make the table. Questions are asked twice and timed both times, in
@@ -21,10 +21,8 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 import torch
-from peers.exchange import peak_mb
-from results import write_results
-from rich.console import Console
-from rich.table import Table
+from peers.filling.exchange import peak_mb
+from results import Results, flags
 from speed import mixed_table
 
 from anyorder.estimator import AnyOrder
@@ -47,29 +45,28 @@ def main() -> None:
     if args.measure:
         print(json.dumps(measure(size_of(args.measure, args))))
         return
-    found: dict[str, Any] = {}
-    for name in args.sizes or SIZES:
-        found[name] = in_own_process(name, args)
-        if args.out:
-            settings = {"sizes": {name: size_of(name, args)._asdict() for name in found}}
-            write_results(args.out, "sizes", settings, found)
-    print_table(found)
+    results = Results.open("sizes", args, "Tables of unusual sizes", ("size", "rows", "effort"), protocol="timing")
+    for seed in args.seeds:
+        for name in args.tables:
+            size = size_of(name, args)
+            key = {"size": name, "rows": f"{size.rows} x {size.columns}", "effort": f"{size.effort:g}", "seed": seed}
+            if not results.has(**key):
+                results.add(in_own_process(name, args), **key)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sizes", nargs="*", help=f"some of {', '.join(SIZES)}; all of them if none is named")
+    parser = flags(__doc__, SIZES)
     parser.add_argument("--rows", type=int, help="at most, for a trial")
     parser.add_argument("--columns", type=int, help="at most, for a trial")
-    parser.add_argument("--effort", type=float, help="in place of that of the size")
-    parser.add_argument("--out", type=Path, help="a JSON file for the results")
     parser.add_argument("--measure", choices=SIZES, help=argparse.SUPPRESS)
-    return parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
+    return args
 
 
 def size_of(name: str, args: argparse.Namespace) -> Size:
     rows, columns, effort = SIZES[name]
-    return Size(min(rows, args.rows or rows), min(columns, args.columns or columns), args.effort or effort)
+    return Size(min(rows, args.rows or rows), min(columns, args.columns or columns), args.effort * effort)
 
 
 def in_own_process(name: str, args: argparse.Namespace) -> dict[str, Any]:
@@ -96,7 +93,8 @@ def measure(size: Size) -> dict[str, Any]:
     given: dict[str, Any] = {}
     for name, what in conditions(table).items():
         given[name] = what
-        found[f"ms, {len(given)} given"] = cpu_ms(lambda given=dict(given): model.conditional(given, ASKED))  # type: ignore[misc]
+        first, then = cpu_ms(lambda given=dict(given): model.conditional(given, ASKED))  # type: ignore[misc]
+        found |= {f"ms, {len(given)} given": first, f"ms, {len(given)} given, then": then}
     with tempfile.TemporaryDirectory() as folder:
         model.save(Path(folder, "model"))
         found["file_mb"] = Path(folder, "model").stat().st_size / 2**20
@@ -109,14 +107,14 @@ def conditions(table: pd.DataFrame) -> dict[str, Any]:
     return {KNOWN: "level 0", **ranges}
 
 
-def cpu_ms(action: Callable[[], Any]) -> dict[str, float]:
+def cpu_ms(action: Callable[[], Any]) -> tuple[float, float]:
     """Of the first time and of the second one."""
     out = []
     for _ in range(2):
         start = time.process_time()
         action()
         out.append(1e3 * (time.process_time() - start))
-    return {"first": out[0], "then": out[1]}
+    return out[0], out[1]
 
 
 def against_shares(model: AnyOrder, table: pd.DataFrame) -> dict[str, float]:
@@ -125,22 +123,6 @@ def against_shares(model: AnyOrder, table: pd.DataFrame) -> dict[str, float]:
     shares = rows[ASKED].value_counts(normalize=True)
     said = model.conditional({KNOWN: "level 0"}, ASKED).pmf()
     return {"matching_rows": len(rows), "largest_distance": max(abs(p - shares.get(level, 0.0)) for level, p in said.items())}
-
-
-def print_table(found: dict[str, Any]) -> None:
-    table = Table(title="One thread")
-    lines = list(dict.fromkeys(line for one in found.values() for line in one))
-    for heading in ("", *found):
-        table.add_column(heading, justify="right" if heading else "left")
-    for line in lines:
-        table.add_row(line, *(cell(one.get(line, "")) for one in found.values()))
-    Console(width=130).print(table)
-
-
-def cell(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", then ".join(f"{one:.4g}" for one in value.values())
-    return value if isinstance(value, str) else f"{value:.4g}"
 
 
 if __name__ == "__main__":

@@ -1,23 +1,26 @@
 """How long encoding, fitting and filling take, next to scikit-learn's imputers in the same run.
 
-python bench/speed.py                    # all of it, about a quarter of an hour on two cores
-python bench/speed.py encode transform   # some of it
+python bench/speed.py                                 # all of it, about a quarter of an hour on two cores
+python bench/speed.py --data "encode 100,000 x 20"    # some of it
 """
 
-import argparse
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
+from results import Results, flags
 from sklearn.ensemble import ExtraTreesRegressor
 from sklearn.experimental import enable_iterative_imputer  # noqa: F401
 from sklearn.impute import IterativeImputer, KNNImputer
 
 from anyorder.estimator import AnyOrder
 from anyorder.modalities.tables.encoder import TableEncoder
+
+Found = dict[str, dict[str, float]]  # of every method
 
 
 def mixed_table(rows: int, columns: int, seed: int = 0) -> pd.DataFrame:
@@ -41,58 +44,63 @@ def seconds(action: Callable[[], Any]) -> tuple[float, Any]:
     return time.perf_counter() - start, result
 
 
-def encode() -> None:
+def encode(effort: float) -> Found:
     table = mixed_table(100_000, 20)
     learned, encoder = seconds(lambda: TableEncoder.learn(table))
     encoded, _ = seconds(lambda: encoder.encode(table))
-    print(f"encode 100,000 x 20: {learned:.2f} s to learn the columns, {encoded:.2f} s to encode (wanted: 3 s)")
+    return {"anyorder": {"fit, s": learned, "fill, s": encoded}}
 
 
-def fit(rows: int, columns: int, wanted: float) -> None:
+def fit(rows: int, columns: int, effort: float) -> Found:
     """The defaults, and how many nats a five times longer fit saves on new rows."""
     whole = mixed_table(rows + 1000, columns)
     table, new = whole.iloc[:rows], whole.iloc[rows:]
-    spent, model = seconds(lambda: AnyOrder().fit(table))
-    longer, better = seconds(lambda: AnyOrder(effort=5.0).fit(table))
-    nats, best = -model.score(new), -better.score(new)
-    print(
-        f"fit {rows:,} x {columns}: {spent:.0f} s (wanted: {wanted:.0f} s), {nats:.2f} nats a row on new rows; "
-        f"five times longer {longer:.0f} s, {best:.2f} nats: {100 * (nats / best - 1):+.1f} % (wanted: at most 2 %)"
-    )
+    found: Found = {}
+    for name, times in (("anyorder", 1.0), ("anyorder, effort 5", 5.0)):
+        spent, model = seconds(lambda times=times: AnyOrder(effort=times * effort).fit(table))  # type: ignore[misc]
+        found[name] = {"fit, s": spent, "nats a row": -model.score(new)}
+    return found
 
 
-def transform() -> None:
+def transform(effort: float) -> Found:
     """Filling is timed on numbers only, so that all peers can take part."""
     table = mixed_table(12_000, 20).filter(like="x")
     gaps = np.random.default_rng(1).random(table.shape) < 0.2
     table = table.mask(gaps)  # in training too: chained imputers learn nothing about columns without gaps
     train, test = table.iloc[:2000], table.iloc[2000:]
-    print(f"transform {len(test):,} x {table.shape[1]} with 20 % gaps, after fitting {len(train):,} rows:")
-    print("| | fit s | transform s |\n|---|---|---|")
     peers = {
-        "anyorder": AnyOrder(),
+        "anyorder": AnyOrder(effort=effort),
         "chained BayesianRidge": IterativeImputer(max_iter=10, random_state=0),
         "chained ExtraTrees": IterativeImputer(ExtraTreesRegressor(50, random_state=0), max_iter=5, random_state=0),
         "KNN": KNNImputer(),
     }
+    found: Found = {}
     for name, peer in peers.items():
         fitted, _ = seconds(lambda peer=peer: peer.fit(train))  # type: ignore[misc]
         filled, _ = seconds(lambda peer=peer: peer.transform(test))  # type: ignore[misc]
-        print(f"| {name} | {fitted:.1f} | {filled:.1f} |", flush=True)
+        found[name] = {"fit, s": fitted, "fill, s": filled}
+    return found
 
 
-PARTS: dict[str, Callable[[], None]] = {
-    "encode": encode,
-    "small": lambda: fit(1000, 9, 30),
-    "large": lambda: fit(100_000, 20, 300),
-    "transform": transform,
+PARTS: dict[str, Callable[[float], Found]] = {
+    "encode 100,000 x 20": encode,
+    "fit 1000 x 9": partial(fit, 1000, 9),
+    "fit 100,000 x 20": partial(fit, 100_000, 20),
+    "fill 10,000 x 15 after learning 2000 rows": transform,
 }
 
 
+def main() -> None:
+    args = flags(__doc__, PARTS).parse_args()
+    results = Results.open("speed", args, "Encoding, fitting, filling", ("what", "method"), protocol="timing")
+    results.note(f"{torch.get_num_threads()} threads.")
+    for seed in args.seeds:
+        for what in args.tables:
+            if not results.has(what=what, method="anyorder", seed=seed):
+                for method, scores in PARTS[what](args.effort).items():
+                    results.add(scores, what=what, method=method, seed=seed)
+    results.print()
+
+
 if __name__ == "__main__":
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", default="all", choices=[*PARTS, "all"])
-    print(f"{torch.get_num_threads()} threads")
-    asked = parser.parse_args().parts
-    for part in PARTS if "all" in asked else asked:
-        PARTS[part]()
+    main()

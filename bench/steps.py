@@ -1,6 +1,6 @@
 """Images in few steps (SFARM's Figs. 7 and 8, ARDM's parallel table): bits and quality against network calls.
 
-    python bench/steps.py [--model mnist] [--images 256] [--samples 512] [--picture FILE]
+    python bench/steps.py --data mnist --images 256 --samples 512 --picture FILE
 
 Bits: what the test images cost when their pixels are revealed in k blocks of a random order, relative to one by one; from
 the mean loss of a pixel when t others are known, measured on test images. Planned: ARDM's policy, fitted on other images
@@ -16,6 +16,8 @@ from pathlib import Path
 import numpy as np
 import torch
 from digit_classifier import digit_classifier, frechet
+from results import Results, flags
+from summary import Score
 from torch import Tensor
 
 from anyorder.estimator import AnyOrder
@@ -28,33 +30,40 @@ from anyorder.subsets import Cosine, Even, OneByOne, Quadratic, Question, Schedu
 
 STEPS = (2, 5, 10, 20, 50, 100, 200)
 DRAWN = (2, 5, 10, 20, 50, 100)
+ALL = 784  # pixels, one by one
 
 
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    model = AnyOrder.load(args.model).fitted_
+    results = Results.open("steps", args, "Few network calls", ("steps",), protocol="test images")
+    model = AnyOrder.load(args.tables[0]).fitted_
+    images, seed = round(args.images * args.effort), args.seeds[0]
     test = model.encoder.encode(datasets.static_mnist().test)
-    train = binarise(torch.from_numpy(datasets.mnist().train[: args.images].astype(np.float32)).flatten(1), seeded(1))
-    fitted, scored = (losses(model.model, x) for x in (train, test[: args.images]))
-    print("| steps | even | cosine | quadratic | planned |\n|---|---|---|---|---|")
+    train = binarise(torch.from_numpy(datasets.mnist().train[:images].astype(np.float32)).flatten(1), seeded(1))
+    fitted, scored = (losses(model.model, x) for x in (train, test[:images]))
+    drawn = quality(model, test, fitted, args)
     for k in STEPS:
-        schedule: list[Schedule] = [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]
-        print(f"| {k} | " + " | ".join(f"{excess(b, scored):+.1%}" for b in schedule) + " |", flush=True)
-    print(f"\none by one: {scored.sum():.2f} nats an image ({scored.sum() / 784 / np.log(2):.4f} bits a pixel)\n")
-    quality(model, test, fitted, args)
+        more = {f"{name}, % more bits": 100 * excess(s, scored) for name, s in schedules(k, fitted).items()}
+        results.add(more | drawn.get(k, {}), steps=str(k), seed=seed)
+    results.add({"nats an image": float(scored.sum()), **drawn[ALL]}, steps=f"one by one ({ALL})", seed=seed)
+    results.add(drawn[0], steps="test images against each other", seed=seed)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--model", default="mnist")
+    parser = flags(__doc__, ["mnist"])
     parser.add_argument("--images", type=int, default=256)
     parser.add_argument("--samples", type=int, default=512)
     parser.add_argument("--picture", type=Path)
-    args = parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
     if args.picture:
         args.picture.parent.mkdir(parents=True, exist_ok=True)
     return args
+
+
+def schedules(steps: int, fitted: Tensor) -> dict[str, Schedule]:
+    return {"even": Even(steps), "cosine": Cosine(steps), "quadratic": Quadratic(steps), "planned": plan(fitted, steps)}
 
 
 def losses(model: AnyOrderModel, x: Tensor) -> Tensor:
@@ -68,27 +77,24 @@ def excess(schedule: Schedule, loss: Tensor) -> float:
     return float((bounds.diff() * loss[bounds[:-1].clamp(max=len(loss) - 1)]).sum() / loss.sum() - 1)
 
 
-def quality(model: FittedImages, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> None:
+def quality(model: FittedImages, test: Tensor, fitted: Tensor, args: argparse.Namespace) -> dict[int, dict[str, Score]]:
+    """The Frechet distances of every number of steps and schedule, and what a sample takes; 0 steps are test images."""
     classifier = digit_classifier()
-    real = classifier.seen(test)
-    half = len(test) // 2
-    print(f"test images against each other: {frechet(real[:half], real[half:]):.2f}\n")
-    print("| steps | even | cosine | quadratic | planned | ms an image |\n|---|---|---|---|---|---|")
+    real, half, count = classifier.seen(test), len(test) // 2, args.samples
+    found: dict[int, dict[str, Score]] = {0: {"even, Frechet": frechet(real[:half], real[half:])}}
     shown = []
-    for k in (*DRAWN, 784):
-        cells, seconds = [], 0.0
-        for schedule in [OneByOne()] if k == 784 else [Even(k), Cosine(k), Quadratic(k), plan(fitted, k)]:
+    for k in (*DRAWN, ALL):
+        found[k] = {}
+        for name, schedule in ({"even": OneByOne()} if k == ALL else schedules(k, fitted)).items():
             start = time.perf_counter()
-            count = args.samples
             drawn = torch.cat([draw(model, schedule, 64, seed) for seed in range(count // 64)])
-            seconds = (time.perf_counter() - start) / count
-            cells.append(f"{frechet(classifier.seen(drawn), real):.1f}")
+            found[k] |= {f"{name}, Frechet": frechet(classifier.seen(drawn), real)}
+            found[k]["ms a sample"] = 1e3 * (time.perf_counter() - start) / count
             if isinstance(schedule, Quadratic | OneByOne):
                 shown.append(drawn[:16])
-        cells += [""] * (4 - len(cells)) if k == 784 else []
-        print(f"| {k} | " + " | ".join(cells) + f" | {1000 * seconds:.1f} |", flush=True)
     if args.picture:
         write_image(args.picture, image_grid((torch.cat(shown).view(-1, 28, 28) * 255).byte().numpy(), 16), 2)
+    return found
 
 
 def draw(model: FittedImages, schedule: Schedule, count: int, seed: int) -> Tensor:

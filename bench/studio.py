@@ -3,15 +3,15 @@
 python bench/studio.py [--effort 1] [--rows 32561] [--model adult.ao]     # ANYORDER_DATA names the folder with the data
 """
 
-import argparse
 import json
 import os
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from results import write_results
+from results import Results, flags
 from starlette.testclient import TestClient
 
 from anyorder.estimator import AnyOrder
@@ -21,7 +21,7 @@ from anyorder.studio.workspace import Workspace
 MOVES = 40  # of a slider
 
 
-def asked(client: TestClient, values: list[object], known: dict[str, object]) -> list[float]:
+def asked(client: TestClient, values: Sequence[object], known: Mapping[str, object]) -> list[float]:
     """Seconds of each answer, as one condition takes these values in turn."""
     seconds = []
     for value in values:
@@ -33,16 +33,12 @@ def asked(client: TestClient, values: list[object], known: dict[str, object]) ->
     return seconds
 
 
-def said(seconds: list[float]) -> dict[str, float]:
-    return {"median": round(float(np.median(seconds)), 4), "p95": round(float(np.quantile(seconds, 0.95)), 4)}
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--effort", type=float, default=1.0)
+    parser = flags(__doc__, ["adult"])
     parser.add_argument("--rows", type=int, default=32561)
     parser.add_argument("--model", type=Path, help="instead of training one")
     options = parser.parse_args()
+    results = Results.open("studio", options, "Seconds until an answer", keys=("table", "question"), protocol="measured once")
     if options.model:
         model = AnyOrder.load(options.model)
     else:
@@ -54,13 +50,16 @@ def main() -> None:
     known = {"sex": "Female", "education": "Bachelors"}
     asked(client, [40], known)  # the marginal is remembered from the first answer on
     ages = [int(age) for age in np.linspace(18, 80, MOVES)]
-    scores = {
-        "exact evidence, seconds": said(asked(client, list(ages), known)),
-        "ranges, seconds": said(asked(client, [{"low": age, "high": age + 10} for age in ages], known)),
+    moves: dict[str, list[object]] = {
+        "exact evidence": list(ages),
+        "a range": [{"low": age, "high": age + 10} for age in ages],
     }
-    for name, one in scores.items():
-        print(f"{name}: median {one['median']:.3f}, p95 {one['p95']:.3f}")
-    write_results(Path(__file__).parent / "results" / "studio.json", "studio", vars(options), scores)
+    for name, values in moves.items():
+        seconds = asked(client, values, known)
+        results.add(
+            {"median": float(np.median(seconds)), "p95": float(np.quantile(seconds, 0.95))}, table="adult", question=name, seed=0
+        )
+    results.print()
 
 
 if __name__ == "__main__":

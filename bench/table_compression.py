@@ -1,6 +1,6 @@
 """Tables compressed without loss: ours against gzip, zstd, xz, brotli, Parquet and pcodec, the same files in the same run.
 
-    python bench/table_compression.py [--tables adult california power energy nltcs ...] [--effort 1] [--seed 0]
+    python bench/table_compression.py --tables adult california power energy nltcs --seeds 0
 
 Bytes of the whole table. Ours is the archive of `anyorder compress FILE` (every byte of the file comes back): a model is learned
 from the table itself and lies in the archive, or zstd does the work if that is smaller; the column "without the model" is what
@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 import torch
 import zstandard
+from results import Results, flags
 
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
@@ -45,32 +46,28 @@ FILES = {
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    print(
-        "| table | rows x columns | coder | bytes | ours to it | without the model | rows/s in | rows/s out |\n|---"
-        + "|---" * 7
-        + "|"
-    )
-    for name in args.tables:
-        content = content_of(name)
-        frame = pd.read_csv(io.BytesIO(content))
-        shape = f"{len(frame)} x {frame.shape[1]}"
-        size, without, times = ours(content, args.effort, args.seed)
-        training, into, out = times
-        rates = f"{len(frame) / into:.0f} | {len(frame) / out:.0f}"
-        print(f"| {name} | {shape} | anyorder (trained {training:.0f} s) | {size} | | {without} | {rates} |", flush=True)
-        for coder, encode in peers().items():
-            start = time.perf_counter()
-            found = encode(content, frame)
-            rate = len(frame) / (time.perf_counter() - start)
-            print(f"| {name} | {shape} | {coder} | {found} | {size / found:.2f} | | {rate:.0f} | |", flush=True)
+    results = Results.open("table_compression", args, "Tables compressed", ("table", "rows", "coder"), protocol="whole files")
+    for seed in args.seeds:
+        for name in args.tables:
+            content = content_of(name)
+            frame = pd.read_csv(io.BytesIO(content))
+            key: dict[str, Any] = {"table": name, "rows": f"{len(frame)} x {frame.shape[1]}", "seed": seed}
+            if results.has(coder="anyorder", **key):
+                continue
+            size, without, (training, into, out) = ours(content, args.effort, seed)
+            for coder, encode in peers().items():
+                start = time.perf_counter()
+                found = encode(content, frame)
+                rate = len(frame) / (time.perf_counter() - start)
+                results.add({"bytes": found, "anyorder / it": size / found, "rows/s in": rate}, coder=coder, **key)
+            rates = {"rows/s in": len(frame) / into, "rows/s out": len(frame) / out, "trained, s": training}
+            results.add({"bytes": size, "without the model": without, **rates}, coder="anyorder", **key)
+    results.print()
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--tables", nargs="+", choices=FILES, default=list(FILES))
-    parser.add_argument("--effort", type=float, default=1.0)
-    parser.add_argument("--seed", type=int, default=0)
-    return parser.parse_args()
+    args: argparse.Namespace = flags(__doc__, FILES).parse_args()
+    return args
 
 
 def content_of(name: str) -> bytes:
@@ -83,7 +80,7 @@ def content_of(name: str) -> bytes:
     return gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
 
 
-def ours(content: bytes, effort: float, seed: int) -> tuple[int, str, tuple[float, float, float]]:
+def ours(content: bytes, effort: float, seed: int) -> tuple[int, int | str, tuple[float, float, float]]:
     """Bytes with the model, bytes without it, and the seconds of training, of encoding and of decoding."""
     source = csv_source(content)
     assert isinstance(source, TableSource)
@@ -96,7 +93,7 @@ def ours(content: bytes, effort: float, seed: int) -> tuple[int, str, tuple[floa
         archive, encoding, codec = plain, plain_seconds, None
     (back, lost), decoding = timed(lambda: decompress_table(OpenArchive(Archive(archive))))
     assert back == content and not lost  # noqa: PT018
-    without = "(zstd)" if codec is None else str(len(archive) - len(Archive(archive).block(0).content or b""))
+    without = "(zstd)" if codec is None else len(archive) - len(Archive(archive).block(0).content or b"")
     return len(archive), without, (training, encoding, decoding)
 
 

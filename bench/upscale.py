@@ -1,6 +1,6 @@
 """Upscaling (ARDM): values as digits of a base, the most significant ones of all pixels first, against values as they are.
 
-    python bench/upscale.py [--minutes 10] [--bases 0 2 4 16] [--seeds 0] [--images 500] [--picture FILE]
+    python bench/upscale.py --minutes 10 --bases 0 2 4 16 --seeds 0 --images 500 --picture FILE
 
 Fashion-MNIST, 256 shades; the same network for all, trained for the same CPU minutes; 0 is no base: a mixture of
 logistic distributions
@@ -9,6 +9,7 @@ paths; the excess when the paths are cut into 20 (or 5) steps for every digit, a
 """
 
 import argparse
+import itertools
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -16,6 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from budget import steps_in
+from results import Results, flags
 from torch import Tensor
 
 from anyorder.inference import seeded
@@ -31,37 +33,34 @@ from anyorder.training.objectives import AnyStep
 def main() -> None:
     args = arguments()
     torch.set_num_threads(1)
-    data = datasets.fashion_mnist()
-    print(
-        "| base | digits | parameters | bits a pixel | 20 steps a digit | 5 steps a digit | ms a sample |\n|---"
-        + "|---" * 6
-        + "|"
-    )
-    shown = []
-    for base in args.bases:
+    results = Results.open("upscale", args, "Values as digits (upscaling)", ("base",), protocol="test images")
+    data, shown = datasets.fashion_mnist(), []
+    for base, seed in itertools.product(args.bases, args.seeds):
+        key = {"base": str(base or "none"), "seed": seed}
+        if results.has(**key):
+            continue
         encoder = ImageEncoder(28, 28, 1, 256, base=base)
         train, test = encoder.encode(data.train), encoder.encode(data.test[: args.images])
-        for seed in args.seeds:
-            model = trained(encoder, train, args.minutes, seed)
-            bits = [bits_of(model, encoder, test, steps) for steps in (None, 20, 5)]
-            start = time.perf_counter()
-            shown.append(FittedImages(encoder, model).sample(16, steps=20 * encoder.digits, seed=seed))
-            seconds = (time.perf_counter() - start) / 16
-            count = sum(p.numel() for p in model.parameters())
-            few = " | ".join(f"{b / bits[0] - 1:+.1%}" for b in bits[1:])
-            print(f"| {base or 'none'} | {encoder.digits} | {count} | {bits[0]:.3f} | {few} | {1000 * seconds:.0f} |", flush=True)
-    if args.picture:
+        model = trained(encoder, train, args.minutes * args.effort, seed)
+        bits = [bits_of(model, encoder, test, steps) for steps in (None, 20, 5)]
+        start = time.perf_counter()
+        shown.append(FittedImages(encoder, model).sample(16, steps=20 * encoder.digits, seed=seed))
+        spent = {"ms a sample": 1e3 * (time.perf_counter() - start) / 16}
+        sizes = {"digits": encoder.digits, "parameters": sum(p.numel() for p in model.parameters())}
+        few = {f"{k} steps a digit, % more": 100 * (b / bits[0] - 1) for k, b in zip((20, 5), bits[1:], strict=True)}
+        results.add({**sizes, "bits a pixel": bits[0], **few, **spent}, **key)
+    results.print()
+    if args.picture and shown:
         write_image(args.picture, image_grid(np.concatenate(shown), 16), 2)
 
 
 def arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = flags(__doc__, ["fashion-mnist"])
     parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--bases", type=int, nargs="+", default=[0, 2, 4, 16])
-    parser.add_argument("--seeds", type=int, nargs="+", default=[0])
     parser.add_argument("--images", type=int, default=500)
     parser.add_argument("--picture", type=Path)
-    args = parser.parse_args()
+    args: argparse.Namespace = parser.parse_args()
     if args.picture:
         args.picture.parent.mkdir(parents=True, exist_ok=True)
     return args

@@ -13,12 +13,21 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from anyorder import AnyOrder
 from anyorder.io import datasets
 from anyorder.io.shipped import HERE
-from anyorder.modalities.images.image_model import FittedImages, binarise, build_image_model, image_recipe, mostly_told
+from anyorder.modalities.images.image_model import (
+    FittedImages,
+    binarise,
+    build_image_model,
+    image_recipe,
+    mostly_told,
+    named_orders,
+)
 from anyorder.modalities.images.pixels import ImageEncoder
+from anyorder.modalities.images.regions import MODES
 from anyorder.networks import SIZES, UNetSize
-from anyorder.training import Check, fit
+from anyorder.training import Check, Objective, fit, sfarm
 from anyorder.training.loop import Resample
 
 
@@ -32,6 +41,7 @@ class Shipped:
     steps: int
     resample: Resample | None = None
     with_labels: bool = False
+    objective: Objective | None = None
 
 
 MODELS = {
@@ -42,6 +52,15 @@ MODELS = {
         SIZES["small"],
         100_000,  # an hour and a quarter
         binarise,
+    ),
+    "sfarm-mnist": Shipped(  # SFARM's seven modes with its network and its embeddings; does not come with the package
+        datasets.mnist,
+        ImageEncoder(28, 28, 1, 2),
+        SIZES["sfarm-mnist"],
+        100_000,
+        binarise,
+        with_labels=True,
+        objective=sfarm(MODES),
     ),
     "fashion-mnist": Shipped(datasets.fashion_mnist, ImageEncoder(28, 28, 1, 256), SIZES["fine"], 24_000),
 }
@@ -67,11 +86,16 @@ def train(shipped: Shipped, steps: int, seed: int, checkpoint: Path | None) -> F
     recipe = image_recipe(shipped.encoder, len(x), steps, seed, "cpu")
     recipe = replace(recipe, check_every=max(1, steps // 40), patience=40, average=0.9998 if steps > 20_000 else 0.999)
     labels = torch.from_numpy(np.asarray(data.train_labels)).long() if shipped.with_labels else None
-    model = build_image_model(shipped.encoder, shipped.size, () if labels is None else (int(labels.max()) + 1,), seed)
+    modes = () if shipped.objective is None else shipped.objective.modes()
+    told = (len(modes), len(shipped.encoder) + 1) if modes else ()
+    classes = () if labels is None else (int(labels.max()) + 1,)
+    model = build_image_model(shipped.encoder, shipped.size, (*told, *classes), seed, 1 if modes else None)
+    if shipped.objective is not None:
+        recipe = replace(recipe, objective=shipped.objective.named(named_orders(shipped.encoder)))
     context = None if labels is None else mostly_told(labels, seed)
     present = torch.ones_like(x, dtype=torch.bool)
     fitted = fit(model, x, present, recipe, context, said, checkpoint, shipped.resample)
-    return FittedImages(shipped.encoder, fitted.model, fitted.history)
+    return FittedImages(shipped.encoder, fitted.model, fitted.history, modes=modes)
 
 
 def said(check: Check) -> None:

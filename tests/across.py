@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
-from anyorder.modalities.compression import frame_like_source, table_source
 from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
+from anyorder.modalities.tables.codec.table_sources import frame_like_source, table_source
 
 
 def texts_and_types():

@@ -1,7 +1,7 @@
 """Other packages behind one call, each in an environment of its own, made when it is first needed.
 
-Environments live in `$ANYORDER_PEERS` (default `~/.cache/anyorder-peers`). A peer is a script of this folder; it knows nothing of
-anyorder but the files of `exchange`.
+Three tasks, a folder each: `filling` gaps, `density` of rows, `drawing` rows. A peer is a script of such a folder; it knows
+nothing of anyorder but the files of its `exchange`. Environments live in `$ANYORDER_PEERS` (default `~/.cache/anyorder-peers`).
 """
 
 import contextlib
@@ -9,40 +9,12 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
-
-from .exchange import Answer, Task, load_answer, save_task
 
 BENCH = Path(__file__).parents[1]
 COUNTS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "RAYON_NUM_THREADS")
 ONE_THREAD = dict.fromkeys((*COUNTS, "POLARS_MAX_THREADS", "LOKY_MAX_CPU_COUNT"), "1") | {"PYTHONWARNINGS": "ignore"}
-
-
-class Peer(NamedTuple):
-    script: str
-    environment: str = ""  # a key of PINS; empty: the interpreter that runs the benchmark
-
-
-PEERS = {
-    "anyorder": Peer("ours"),
-    "before": Peer("ours"),  # of another checkout
-    "mean": Peer("sklearn_imputers"),
-    "ridge": Peer("sklearn_imputers"),
-    "extratrees": Peer("sklearn_imputers"),
-    "knn": Peer("sklearn_imputers"),
-    "utrees": Peer("utrees", "utrees"),
-    "miceforest": Peer("miceforest", "miceforest"),
-    "mice": Peer("mice"),
-    "argn": Peer("argn", "argn"),
-    "lace": Peer("lace", "lace"),
-    "missforest": Peer("missforest", "missforest"),
-    "missforest_plain": Peer("missforest", "missforest"),
-    "hyperimpute": Peer("hyperimpute", "hyperimpute"),
-    "vae": Peer("latent"),
-    "miwae": Peer("latent"),
-}
 
 # One pip command per entry: what to install, or after the word "uninstall" what to take away again.
 PINS: dict[str, list[str]] = {
@@ -56,6 +28,8 @@ PINS: dict[str, list[str]] = {
         "pandas<3 scikit-learn<1.8 catboost optuna loguru==0.6.0 xgboost lightgbm cloudpickle geomloss pydantic redis",
         "--no-deps hyperimpute==0.1.17",
     ],
+    "zuko": ["torch==2.13.0 zuko==1.6.0 numpy"],
+    "spflow": ["torch==2.13.0 spflow==1.1.0"],
 }
 
 
@@ -63,37 +37,33 @@ def cache() -> Path:
     return Path(os.environ.get("ANYORDER_PEERS", Path.home() / ".cache" / "anyorder-peers")).expanduser()
 
 
-def ask(name: str, task: Task, timeout: float, checkout: Path | None = None) -> list[Answer | str]:
-    """A peer's answer to each test, or why there is none, from a process of its own with one thread.
+def run(
+    module: str, environment: str, words: Sequence[str | Path], timeout: float, variables: Mapping[str, str] | None = None
+) -> str:
+    """Run a script of this folder (`filling.utrees`) in its environment, with one thread; why it failed, if it did.
 
-    `checkout` is the root of the anyorder to run, for the peers that are anyorder.
+    Every process that it started ends with it.
     """
-    peer = PEERS[name]
-    sources = {"PYTHONPATH": str(checkout.resolve() / "src")} if checkout else {}
-    python = interpreter(peer.environment)
-    with tempfile.TemporaryDirectory() as folder:
-        source = Path(folder, "in.npz")
-        save_task(task, source)
-        command = [str(python), "-m", f"peers.{peer.script}", name, str(source), folder]
-        environment = os.environ | ONE_THREAD | sources
-        with subprocess.Popen(
-            command,
-            cwd=BENCH,
-            env=environment,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-            start_new_session=True,
-        ) as process:
-            try:
-                why = last_words(process.communicate(timeout=timeout)[1]) or f"ended with code {process.returncode}"
-            except subprocess.TimeoutExpired:
-                why = f"timeout after {timeout:.0f} s"
-            finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)  # with all that it started itself
-        answers = [Path(folder, f"{number}.npz") for number in range(len(task.tests))]
-        return [load_answer(path) if path.exists() else why for path in answers]
+    try:
+        python = interpreter(environment)
+    except subprocess.CalledProcessError as error:
+        return f"its environment could not be made (code {error.returncode})"
+    with subprocess.Popen(
+        [str(python), "-m", f"peers.{module}", *map(str, words)],
+        cwd=BENCH,
+        env=os.environ | ONE_THREAD | dict(variables or {}),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    ) as process:
+        try:
+            return last_words(process.communicate(timeout=timeout)[1]) or f"ended with code {process.returncode}"
+        except subprocess.TimeoutExpired:
+            return f"timeout after {timeout:.0f} s"
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def last_words(errors: str) -> str:

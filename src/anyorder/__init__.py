@@ -20,6 +20,7 @@ if TYPE_CHECKING:
         step_losses,
         walk,
     )
+    from .modalities.compression import compress, decompress
     from .modalities.tables.acquisition import plot_next_best
     from .modalities.tables.ranges import Between, OneOf
     from .modalities.tables.rubin import pool
@@ -58,6 +59,8 @@ __all__ = [
     "Variable",
     "ask",
     "build_model",
+    "compress",
+    "decompress",
     "elbo",
     "entropy",
     "fit",
@@ -92,6 +95,7 @@ ROOMS = (
     "modalities.tables.ranges",
     "modalities.tables.rubin",
     "modalities.tables.acquisition",
+    "modalities.compression",
     "estimator",
 )
 

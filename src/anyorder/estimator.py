@@ -17,15 +17,14 @@ from .errors import FormatError, InputError, UnavailableError
 from .io.shipped import model_file
 from .modalities.base import ESTIMATORS_OWN, MODALITIES, Fitted, Training, ask, check_settings, listed, named
 from .modalities.compression import CODEC, attached_codec, compress_with, unpacked
-from .modalities.registry import modality_of
+from .modalities.registry import modality_of, modality_reading, names_files
 from .modalities.tables.acquisition import Acquired, Asked
-from .modalities.tables.anomalies import Anomalies
 from .modalities.tables.answers import Answer, Consistency
 from .modalities.tables.preview import OnClassToo
 from .modalities.tables.report import Report
 from .models.trained import BAD_CONTENT, Trained
 from .schema import Schema
-from .subsets import Order, Schedule
+from .subsets import Order, Planned, Schedule
 from .training import Check, Objective, load_model_and_more, save_model
 from .training.checkpoint import history_of
 from .training.loop import choose_device
@@ -40,7 +39,7 @@ MOST_ORDERS = 100_000  # that a file may ask for
 
 @final
 class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """One model of a table, or of images; then any question about it.
+    """One model of a table, of images or of text; then any question about it.
 
     What it is fitted to decides which questions it answers; a question or an option that is for another kind of data is
     refused in one sentence. The trained model is `fitted_`.
@@ -102,10 +101,16 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
         A table holds all there is to learn: a y beside it is ignored, with a warning. A `sample_weight` of 3 counts as three such
         rows, 0 as none; fractions are relative, and rounded to whole copies at random.
+
+        X may be the name of a file, a folder or a pattern such as "data/*.parquet", too: what is larger than memory is read in
+        parts, and a model is learned from a uniform sample of its rows.
         """
         check_positive("effort", self.effort)
         whole_number("orders", self.orders, 1)
         choose_device(self.device)
+        if names_files(X):
+            X, found, sample_weight = read_files(Path(X), sample_weight)
+            y = found if y is None else y
         modality = modality_of(X)
         settings = {name: getattr(self, name) for name in self._own_settings()}
         if sample_weight is not None:
@@ -192,6 +197,14 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The mean of `score_samples`."""
         return float(self.score_samples(X).mean())
 
+    def plan(self, X: Any, steps: int) -> Planned:
+        """The `schedule` of so many steps that costs data like X the fewest nats, for `sample` and `score_samples`.
+
+        It is found by dynamic programming from what a value costs when so many others are known, measured on X: give rows or
+        images that were held out of `fit`.
+        """
+        return self._ask("plan", X, steps)
+
     def transform(self, X: Frame) -> Frame:
         """X with its gaps filled: the mean of a number, the likeliest category, given the rest of the row.
 
@@ -251,6 +264,23 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         options = {"steps": steps, "schedule": schedule, "temperature": temperature, "label": label, "mode": mode}
         return self._ask("inpaint", images, mask, draws, **options)
 
+    def restore(
+        self,
+        texts: Any,
+        draws: int | None = None,
+        *,
+        missing: Any = None,
+        gap: str | None = None,
+        alternatives: int | None = None,
+    ) -> Any:
+        """Texts with their gaps filled: the likeliest filling, alternatives with probabilities, and `draws` of all gaps together.
+
+        A gap has one mark, `gap` ("_"), for every missing character; or `missing` is an array of booleans for every text.
+
+        >>> model.restore("the q____ brown fox", draws=3)  # doctest: +SKIP
+        """
+        return self._ask("restore", texts, draws=draws, missing=missing, gap=gap, alternatives=alternatives)
+
     def conditional(self, row: Row, target: ColumnLabel) -> Answer:
         """The distribution of one column given the other values of a row; they may be ranges (`Between`) or sets (`OneOf`).
 
@@ -285,9 +315,10 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The values of a category, in the order of `predict_proba`."""
         return self._ask("levels", target)
 
-    def anomalies(self, X: Any) -> Anomalies:
+    def anomalies(self, X: Any) -> Any:  # Anomalies of a table, TextAnomalies of text
         """How odd every cell is given the rest of its row, and every row; `.to_frame()` lists odd cells, `.plot()` draws them.
 
+        Of text: how surprising every character is given all others, and what it should be; `.lines()` lists the oddest.
         Training rows may be among the rows: what the model counts and remembers of a row does not speak for it.
         """
         return self._ask("anomalies", X)
@@ -321,7 +352,8 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     ) -> Frame:
         """What to measure next in every row to learn most about the target: a table, the advised measurement of a row first.
 
-        `gain` is how many nats the measurement is expected to tell about the target, with its standard error. `costs` names
+        `gain` is how many nats the measurement is expected to tell about the target, with the standard error of its draws: how
+        well the model knows the joint is not in it. `costs` names
         what can be measured and its price (without it, every other column costs 1); `groups` = {"panel": [columns]} are
         measured together and have a price of their own. `worth` is what a nat is worth, in the unit of the prices: where no
         gain is worth its cost, or the `budget` is too small, nothing is advised. With `ahead`=2, pairs are weighed too: two
@@ -469,6 +501,12 @@ class AnyOrder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 value = getattr(self, setting)
                 made[name] = seed_of(value) if name == "seed" else whole_number(name, value, 1)
         return method(*arguments, **made)
+
+
+def read_files(path: Path, sample_weight: Any) -> tuple[Any, Any, Any]:
+    """What a file, a folder or a pattern holds."""
+    X, y, weight = modality_reading(path).read(path)
+    return X, y, weight if sample_weight is None else sample_weight
 
 
 def unchanged(value: Any, usual: Any) -> bool:

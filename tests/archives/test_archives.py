@@ -15,12 +15,12 @@ from PIL import Image
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.archives.archive import block_size
 from anyorder.archives.blocks import MODELLED, PLAIN, Content, pack_block, squeezed, unsqueezed
+from anyorder.archives.folders import checked_name
 from anyorder.coding import Archive, ArchiveWriter
 from anyorder.errors import AnyOrderError, FormatError, InputError
 from anyorder.modalities.images.image_archives import (
     ArraySource,
     FolderSource,
-    checked_image,
     decompress_array,
     decompress_folder,
 )
@@ -221,14 +221,14 @@ def test_files_that_cannot_be_written_are_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["/etc/passwd", "../up.png", "a/../../b", "", "a\0b", "..", "\ud800"])
 def test_names_stay_inside_their_folder(name, kind):
     with pytest.raises(FormatError, match="outside"):
-        checked_image(name, kind)
+        checked_name(name, kind)
 
 
 @pytest.mark.parametrize("name", ["c:\\x", "c:x", "..\\x", "\\x", "\\\\host\\share\\x"])
 def test_names_stay_inside_their_folder_where_they_have_drives(name):
     with pytest.raises(FormatError, match="outside"):
-        checked_image(name, PureWindowsPath)
-    assert checked_image(name, PurePosixPath) == name
+        checked_name(name, PureWindowsPath)
+    assert checked_name(name, PurePosixPath) == name
 
 
 def test_a_folder_that_is_none_is_named(tmp_path):
@@ -248,6 +248,7 @@ def damageable():
     return images, content
 
 
+@pytest.mark.slow
 def test_flipped_bits_cost_at_most_their_block(damageable):
     (images, content), rng = damageable, np.random.default_rng(0)
     for place in rng.integers(0, len(content), 500):
@@ -432,3 +433,14 @@ def test_a_bomb_is_not_unpacked():
     """A few bytes that claim to be a gigabyte."""
     with pytest.raises(FormatError, match="at most"):
         unsqueezed(squeezed(bytes(2**26)), most=2**20)
+
+
+@pytest.mark.parametrize("claim", [0, 2, 2**30])
+def test_a_claim_takes_no_memory(claim):
+    """A zstd frame whose head tells of another size than its only byte has."""
+    frame = b"\x28\xb5\x2f\xfd\xc0\x58" + claim.to_bytes(8, "little") + (1 << 3 | 1).to_bytes(3, "little") + b"x"
+    tracemalloc.start()
+    with pytest.raises(FormatError, match="cannot be unpacked"):
+        unsqueezed(frame, most=2**31)
+    assert tracemalloc.get_traced_memory()[1] < 2**23
+    tracemalloc.stop()

@@ -14,9 +14,9 @@ from pyarrow import parquet
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
 from anyorder.errors import FormatError, InputError
-from anyorder.modalities.compression import frame_like_source, table_source
 from anyorder.modalities.tables.codec.arrow import arrow_table, arrow_texts, exactly_equal, parquet_bytes, parquet_table
 from anyorder.modalities.tables.codec.table_archives import ArrowSource, BytesSource, decompress_table, parquet_source
+from anyorder.modalities.tables.codec.table_sources import frame_like_source, table_source
 
 PAYLOAD = np.array([0x7FF8000000000001], dtype=np.uint64).view(np.float64)[0]
 COLUMNS = {

@@ -26,6 +26,7 @@ from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans
 from anyorder.modalities.tables.codec.table_archives import ArrowSource, BytesSource, FrameSource, csv_source, decompress_table
 from anyorder.modalities.tables.codec.table_codec import fit_table_codec
+from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 from anyorder.models.any_order import AnyOrderModel
 from anyorder.networks import IntegerUNet
 from anyorder.schema import Schema
@@ -50,6 +51,7 @@ KEPT = {
     "checked-csv": "cec2d75bd5da9739",
     "checked-around": "22d5bc19c98d352d",
     "checked-folder": "699ae09ead0ca377",
+    "text": "bb59e03edee735bb",
 }
 
 
@@ -62,7 +64,8 @@ def content_of(archive):
     opened = OpenArchive(Archive(archive), lambda about: AnyOrder.load(about["name"]).known_codec_)
     if opened.form["kind"] == "folder":
         return folder_content(opened)
-    found, lost = decompress_table(opened) if opened.what == "table" else decompress_array(opened)
+    unpack = {"table": decompress_table, "text": unpack_text}.get(opened.what, decompress_array)
+    found, lost = unpack(opened)
     assert not lost
     assert all(content.method == MODELLED for _, content in opened.contents()) or opened.codec is None
     if opened.form["kind"] == "arrow":
@@ -119,6 +122,9 @@ def making():
         (Path(folder) / "notes.txt").write_text("not an image")
         for name in ("folder", "checked-folder"):
             yield name, ArchiveModel(codec, inside=True), FolderSource(Path(folder))
+        path, primed = Path(folder) / "text.txt", TextCodec(b"It is a far, far better thing that I do")
+        path.write_bytes(b"It was the best of times, it was the worst of times. \xff\n" * 2)
+        yield "text", ArchiveModel(primed, inside=True), text_source(path)
     yield "plain", ArchiveModel(), ArraySource(rng.integers(0, 256, (4, 5, 6)).astype(np.uint8))
 
 

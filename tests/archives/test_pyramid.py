@@ -123,6 +123,7 @@ def test_missing_files_are_named():
         load_codec("nowhere.codec")
 
 
+@pytest.mark.slow
 def test_training_pays():
     """Stripes cost far less than the eight bits of a pixel once they were learned; the checks name the stages."""
     images = np.tile(np.arange(14, dtype=np.uint8) * 18, (64, 14, 1)) + np.arange(64, dtype=np.uint8)[:, None, None] % 4

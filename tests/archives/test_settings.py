@@ -50,7 +50,7 @@ def run(home, how, *more):
     return subprocess.run(command, env=os.environ | how, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", SETTINGS)
+@pytest.mark.parametrize("name", ["as it comes", *(pytest.param(name, marks=pytest.mark.slow) for name in [*SETTINGS][1:])])
 def test_archives_do_not_depend_on_the_machine(home, name):
     result = run(home, SETTINGS[name])
     assert result.returncode == 0, result.stderr[-2000:]

@@ -170,6 +170,7 @@ def damageable():
     return frame, file.getvalue(), lambda content: OpenArchive(Archive(content), lambda about: codec)
 
 
+@pytest.mark.slow
 def test_flipped_bits_cost_at_most_the_rows_of_their_block(damageable):
     frame, whole, open_again = damageable
     rng = np.random.default_rng(0)

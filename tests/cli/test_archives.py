@@ -130,7 +130,7 @@ def test_what_cannot_be_done_is_said_before_anything_is_written(folder, with_cod
     assert run("compress", with_codec, folder, "-o", archive).exit_code == 0
     for arguments, text in [
         (("compress", folder, folder, folder), "got 3 names"),
-        (("compress", tmp_path / "nothing"), "no table (.csv, .tsv, .parquet), no folder and no array"),
+        (("compress", tmp_path / "nothing"), "There is no file or folder"),
         (("decompress", archive, "-o", tmp_path / "x"), "name it with --model"),
         (("decompress", archive, "-o", folder, "--model", with_codec), "there already"),
         (("decompress", tmp_path / "nothing", "-o", tmp_path / "x"), "no file"),
@@ -252,7 +252,7 @@ def test_a_codec_of_a_table_says_what_columns_cost(table, tmp_path, run):
 
 
 def test_a_file_that_no_codec_can_be_learned_from_is_refused_before_a_model_is_learned(tmp_path, run, monkeypatch):
-    monkeypatch.setattr("anyorder.estimator.AnyOrder.fit", lambda *_: pytest.fail("a model was learned"))
+    monkeypatch.setattr("anyorder.estimator.AnyOrder.fit", lambda *_, **__: pytest.fail("a model was learned"))
     (tmp_path / "mixed.csv").write_text('a,b\n1,"2"\n"3",4\n')
     result = run("fit", tmp_path / "mixed.csv", "--codec")
     assert result.exit_code == 1

@@ -1,5 +1,6 @@
 """Places, pipes and names that nobody vouches for: refused or shown in a sentence, and no training lost."""
 
+import gzip
 import io
 import json
 import os
@@ -12,6 +13,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from anyorder.cli.models import keep
+from anyorder.cli.printing import print_cells
 from anyorder.errors import FormatError, InputError, WriteError
 from anyorder.estimator import AnyOrder
 from anyorder.modalities.displays import visible
@@ -123,6 +125,9 @@ def test_devices_and_pipes_without_an_end_are_refused(tmp_path, monkeypatch):
         table_files.flowing(io.BytesIO(bytes(2**23)), "Standard input")
     with pytest.raises(InputError, match=r"does not end after 0 GB\. Save it to a file, and name that"):
         table_files.flowing(io.BytesIO(b"a,b\n" * 2**21), "Standard input")
+    (tmp_path / "bomb.csv.gz").write_bytes(gzip.compress(b"a,b\n" * 2**21))
+    with pytest.raises(InputError, match=r"bomb\.csv\.gz does not end after 0 GB"):
+        table_files.read_bytes(tmp_path / "bomb.csv.gz")
     os.mkfifo(tmp_path / "t.csv")
     threading.Thread(target=lambda: (tmp_path / "t.csv").write_bytes(b"a,b\n1,2\n")).start()
     assert table_files.read_bytes(tmp_path / "t.csv") == b"a,b\n1,2\n"
@@ -142,6 +147,14 @@ def test_what_a_terminal_would_obey_is_shown(tmp_path, run):
             result = run(*arguments, *more)
             assert not set(result.stdout + result.stderr) & set("\x1b\u202e\x9b"), arguments
     assert visible("a\x1b\nb\u00a0") == "a\\x1b\nb\u00a0"
+
+
+def test_cells_reach_a_pipe_as_they_are_and_a_terminal_without_what_it_would_obey(monkeypatch, capsys):
+    text = "a\tb\n\x1b]0;title\x07\t\x9b2J\n"
+    print_cells(text)
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_cells(text)
+    assert capsys.readouterr().out == text + "a\tb\n\\x1b]0;title\\x07\t\\x9b2J\n"
 
 
 def test_a_file_that_is_there_is_replaced_only_if_asked(tmp_path, run):

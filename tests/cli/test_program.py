@@ -42,6 +42,7 @@ def test_json_is_all_there_is_on_standard_output(model):
     assert result.stderr == ""
 
 
+@pytest.mark.slow
 def test_pipes(people, tmp_path):
     fitted = program("fit", "-", "-o", tmp_path / "m.ao", "--effort", "0.01", input=people.read_text())
     assert fitted.returncode == 0, fitted.stderr

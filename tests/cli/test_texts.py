@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from anyorder.cli.filling import read_texts, style_of
+from anyorder.modalities.tables.as_written import read_texts, style_of
 from anyorder.modalities.tables.table_files import WrittenNumbers, in_bytes, read_table
 
 CITIES = ["Oslo", " Rome ", "Washington, D.C.", 'the "Loop"', "two\nlines", "tab\there"]

@@ -247,6 +247,23 @@ def test_a_bounded_law_is_the_law_within_its_bounds_and_a_millionth_beyond(domai
     assert distribution.log_prob(points)[~inside].isfinite().all()
 
 
+@pytest.mark.parametrize("domain", DOMAINS, ids=repr)
+@pytest.mark.parametrize("shift", [0.0, 30.0], ids=["near", "far"])
+def test_draws_between_two_ends_are_the_draws_that_fall_between_them(domain, shift):
+    """The fast way of the head's distribution against all of its draws; far out only the broad part and nothing else is left."""
+    draws = 40_000
+    one = distribution_of(domain, (), seed=4)
+    middle = round(shift / domain.spacing)
+    ends = [torch.tensor((middle + steps) * domain.spacing, dtype=torch.float64) for steps in (-3.5, 9.5)]
+    many = one.map_tensors(lambda t: t.expand(draws, *t.shape))
+    x = many.sample_between(*(end.expand(draws) for end in ends), seeded(3)).sort().values
+    assert (x > ends[0]).all()
+    assert (x < ends[1]).all()
+    low, high = one.cdf(ends[0]), one.cdf(ends[1])
+    below = torch.searchsorted(x, x + 1e-9, right=True) / draws
+    assert (below - (many.cdf(x) - low) / (high - low)).abs().max() < 2.2 / draws**0.5
+
+
 def test_draws_of_a_bounded_law_lie_within_its_bounds_but_for_a_millionth():
     distribution = bounded_of(DOMAINS[0], (300_000,))
     low, high = bounds(DOMAINS[0])
@@ -275,6 +292,7 @@ def test_a_fine_lattice_keeps_what_lies_at_its_bounds():
         both = bound(distribution, torch.full_like(end, -20.0), end)
         assert (both.log_prob(end) <= 1e-4).all()
         assert (both.cdf(end) >= 1 - 1e-4).all()
+        assert ((both.sample(rng) - end).abs() < spacing).double().mean() > 0.85  # nine tenths lie there
 
 
 def test_a_mean_lies_within_the_bounds():

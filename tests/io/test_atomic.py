@@ -71,6 +71,22 @@ def test_what_dead_processes_left_is_swept_and_nothing_else(tmp_path, monkeypatc
     assert atomic.is_running(1)  # somebody else's process
 
 
+def test_what_somebody_else_left_does_not_keep_us_from_writing(tmp_path, monkeypatch):
+    """In a folder such as /tmp the file of a dead process may belong to another user, who alone may remove it."""
+    stale = tmp_path / f".anyorder-{HOST}-{2**22 + 1}-abc.part"
+    stale.write_bytes(b"half")
+    unlink = Path.unlink
+
+    def only_mine(path, **how):
+        if path == stale:
+            raise PermissionError(1, "Operation not permitted")
+        unlink(path, **how)
+
+    monkeypatch.setattr(Path, "unlink", only_mine)
+    write_bytes(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
 def test_write_errors_are_ours_and_the_systems():
     assert issubclass(WriteError, AnyOrderError)
     assert issubclass(WriteError, OSError)

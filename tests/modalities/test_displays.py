@@ -73,7 +73,7 @@ def test_a_model_reads_as_text(model, images):
     assert [line.split()[0] for line in lines[3:]] == ["kind", "cost", "day", "n"]
     assert "90 % in 2024-01" in lines[5]
     assert repr(AnyOrder(effort=0.5)) == "AnyOrder(effort=0.5)"
-    assert "FittedImages of " in repr(images)
+    assert "a model of 4 x 4 pixels, black and white, 2 levels: a U-Net" in repr(images)
     assert len(repr(images)) < 400
 
 
@@ -86,7 +86,7 @@ def test_nothing_but_attribute_errors(model, images):
         assert repr(make_pipeline(one)).startswith("Pipeline(steps=[('anyorder', AnyOrder(")
     assert not hasattr(model, "image_model_")
     assert not hasattr(model, "known_codec_")
-    with pytest.raises(InputError, match="This is a model of a table, the question is one about images"):
+    with pytest.raises(InputError, match="This is a model of a table, and inpaint is a question about images"):
         model.inpaint(np.zeros((1, 2, 2)), np.zeros((2, 2)))
 
 

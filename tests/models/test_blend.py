@@ -324,6 +324,7 @@ def test_every_value_is_asked_for_given_all_else():
     assert not (edges.weight > 0)[~present[rows]].any()
 
 
+@pytest.mark.slow
 def test_a_memory_that_is_left_out_takes_its_distances_with_it():
     """The weights of those that stay are the same as if it had never been there."""
     x, present = rows_of(500)

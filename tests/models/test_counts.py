@@ -147,6 +147,7 @@ def test_the_answer_lies_between_the_blend_and_the_count_and_tends_to_the_count(
     assert apart[2] < 0.1
 
 
+@pytest.mark.slow
 def test_the_count_is_consistent_as_rows_grow():
     """Whatever the model says, with many rows answers are those of the joint that rows come from."""
     joint = torch.rand(3, 2, 4, generator=seeded(5)) + 0.1

@@ -152,6 +152,7 @@ def test_a_guess_beyond_a_bound_is_at_the_bound(fitted):
     assert (fitted(x, given).mean()[:, 3] < 0.2).all()  # and not in the middle of all that is possible
 
 
+@pytest.mark.slow
 def test_laws_that_end_at_a_bound_have_their_means_near_the_guesses(monkeypatch):
     """Half of the values are 0, the others are skewed: a wide distribution that ends at 0 would have its mean far
     above a guess near 0.
@@ -174,6 +175,7 @@ def test_laws_that_end_at_a_bound_have_their_means_near_the_guesses(monkeypatch)
     assert off[1] < 0.7 * off[0]
 
 
+@pytest.mark.slow
 @torch.no_grad()
 def test_the_noise_is_found_and_more_of_it_where_less_is_known(fitted):
     x, _ = rows_of(2000, seed=3)
@@ -219,6 +221,7 @@ def test_whole_rows_have_trees_of_their_own(fitted):
     torch.testing.assert_close(fitted(x, everything).distribution(3).log_prob(x[:, 3]), wanted.log_prob(x[:, 3]))
 
 
+@pytest.mark.slow
 def test_trees_for_whole_rows_are_used_where_they_are_better():
     x, present = rows_of(300)
     held, all_there = rows_of(100, seed=1)
@@ -326,7 +329,7 @@ def test_trees_that_cannot_be_walked_are_refused(tmp_path, fitted):
     fitted_copy = Boosted(SCHEMA, Grown(trees, NO_SCORES), frequency)
     fitted_copy.numbers_feature[0, 0, 0] = 9.0
     save_model(fitted_copy, tmp_path / "bad.ao")
-    with pytest.raises(FormatError, match=r"describes no trees .*does not exist"):
+    with pytest.raises(FormatError, match=r"describes no boosted trees .*does not exist"):
         load_model(tmp_path / "bad.ao")
 
 

@@ -10,7 +10,7 @@ from anyorder.inference import seeded
 from anyorder.models.any_order import build_model
 from anyorder.networks import NETWORKS, IntegerColumns, IntegerUNet, ResMLP, UNet
 from anyorder.networks.resmlp import Inputs
-from anyorder.networks.unet import means_around
+from anyorder.networks.unet import StepEmbedding, means_around
 from anyorder.schema import Category, Ordinal, Real, Recorded, Schema
 
 SCHEMA = Schema.of(a=Real(), b=Category(3), c=Ordinal(5), d=Category(2), e=Real())
@@ -35,8 +35,13 @@ def resmlp(context=()):
     return ResMLP(SCHEMA, 7, width=16, depth=2, context=context)
 
 
-def unet(context=()):
-    net = UNet(PIXELS, 2 * 45, shape=(5, 3, 3), widths=(8, 12, 16), depth=1, context=context, around=(3,))
+def unet_by_sines(context=()):
+    """As SFARM tells what is no pixel: the last column of the context is the step."""
+    return unet(context, len(context) - 1 if context else None)
+
+
+def unet(context=(), step=None):
+    net = UNet(PIXELS, 2 * 45, shape=(5, 3, 3), widths=(8, 12, 16), depth=1, context=context, around=(3,), step=step)
     with torch.no_grad():
         for parameter in net.parameters():
             if parameter.ndim == 4 and not parameter.any():  # what begins at zero blocks all before it
@@ -44,8 +49,8 @@ def unet(context=()):
     return net
 
 
-MAKERS = [(resmlp, rows), (unet, pixels)]
-every_network = pytest.mark.parametrize(("make", "data"), MAKERS, ids=["resmlp", "unet"])
+MAKERS = [(resmlp, rows), (unet, pixels), (unet_by_sines, pixels)]
+every_network = pytest.mark.parametrize(("make", "data"), MAKERS, ids=["resmlp", "unet", "unet by sines"])
 
 
 def test_every_network_is_tested():
@@ -201,3 +206,15 @@ def test_double_precision_rows_are_welcome():
     x, given = rows(4)
     with torch.no_grad():
         torch.testing.assert_close(model(x.double(), given).log_prob(x.double()).float(), model(x, given).log_prob(x))
+
+
+def test_an_unknown_step_tells_nothing_and_neighbours_are_told_apart():
+    embedding = StepEmbedding(784, 16)
+    told = embedding(torch.tensor([-1, 0, 1, 2, 300, 783]))
+    assert not told[0].any()
+    assert (torch.cdist(told[1:], told[1:]) + torch.eye(5) > 0.01).all()
+
+
+def test_a_step_that_is_no_column_is_refused():
+    with pytest.raises(InputError, match=r"step=2 with 2 columns of context"):
+        unet((3, 4), 2)

@@ -252,6 +252,7 @@ def test_an_error_of_ours_is_told_and_one_of_somebody_else_has_no_trace():
     jobs.close()
 
 
+@pytest.mark.slow
 def test_training_is_cancelled_and_nothing_is_left(studio):
     job = studio.post("/do/train", data="d1", effort=1.0).json()["job"]
     while not studio.get("/job.json", job=job).json()["progress"].get("checks"):
@@ -264,6 +265,7 @@ def test_training_is_cancelled_and_nothing_is_left(studio):
     assert studio.space.saved() == []
 
 
+@pytest.mark.slow
 def test_training_that_is_stopped_keeps_the_best(studio):
     job = studio.post("/do/train", data="d2", effort=0.3).json()["job"]
     while not studio.get("/job.json", job=job).json()["progress"].get("checks"):

@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import struct
+from pathlib import Path
 
 import pytest
 import torch
@@ -148,7 +149,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(model, path, monkeypat
     def no_space(*args, **kwargs):
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("anyorder.training.checkpoint.save_file", no_space)
+    monkeypatch.setattr(Path, "write_bytes", no_space)
     with pytest.raises(OSError, match="No space"):
         save_model(model, path)
     assert path.read_bytes() == before
@@ -156,7 +157,6 @@ def test_a_failed_write_leaves_the_old_file_and_no_litter(model, path, monkeypat
 
 
 def test_a_full_disk_is_a_sentence_and_leaves_the_old_file(model, path):
-    """safetensors says it in an error of its own, which is no OSError."""
     before, limit = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limit[1]))
     try:

@@ -134,6 +134,7 @@ print("done", len(fitted.history), flush=True)
 """
 
 
+@pytest.mark.slow
 def test_a_run_killed_twice_resumes_to_the_same_weights(tmp_path):
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     whole.mkdir()

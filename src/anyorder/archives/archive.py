@@ -233,6 +233,8 @@ class ClosedArchive:
             return unpack_block(block.content)
         except FormatError as error:
             return Lost(number, some, str(error))
+        except MemoryError:
+            return Lost(number, some, "it does not fit into memory")
 
 
 @final

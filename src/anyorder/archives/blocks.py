@@ -23,6 +23,7 @@ PLAIN, MODELLED, CHECKED = 0, 1, 2  # CHECKED is how MODELLED is written if ther
 ZSTD_LEVEL = 19
 MOST_REST = 2**31  # bytes that a block may unpack to
 MOST_NOTES = 2**26  # and its notes
+MOST_AT_ONCE = 2**20
 
 
 @final
@@ -97,6 +98,10 @@ def unsqueezed(data: bytes, most: int) -> bytes:
         size = zstandard.frame_content_size(data)
         if not 0 <= size <= most:
             raise FormatError(f"A part of a block claims to hold {size} bytes; at most {most} are possible here.")
-        return zstandard.ZstdDecompressor(max_window_size=2**27).decompress(data, max_output_size=size)
+        reader = zstandard.ZstdDecompressor(max_window_size=2**27).stream_reader(data)
+        found = b"".join(iter(lambda: reader.read(MOST_AT_ONCE), b""))  # a claim alone takes no memory
     except zstandard.ZstdError as error:
         raise FormatError(f"A part of a block cannot be unpacked ({error}).") from error
+    if len(found) != size:
+        raise FormatError(f"A part of a block cannot be unpacked (it claims {size} bytes and holds {len(found)}).")
+    return found

@@ -1,20 +1,20 @@
 """Denoising diffusion, and RePaint, which fills gaps with it: known pixels are noised and put back at every step."""
 
 from collections.abc import Iterator
-from typing import ClassVar, final
+from typing import final
 
 import torch
 from jaxtyping import Float, Int
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from ..errors import InputError
 from ..networks import UNet, UNetSize
 from ..schema import Mask, Schema, Values, levels_of
-from ..subsets import Everything, QuestionDistribution
+from .baseline import Baseline
 
 
 @final
-class DDPM(nn.Module):
+class DDPM(Baseline):
     r"""Ho, Jain and Abbeel's model of images with our U-Net. https://arxiv.org/abs/2006.11239
 
     Pixels are scaled to -1 .. 1 and noised in `steps` steps, :math:`x_t = \sqrt{\bar a_t} x + \sqrt{1 - \bar a_t} e`, with
@@ -22,7 +22,6 @@ class DDPM(nn.Module):
     compared with ours.
     """
 
-    shown: ClassVar[QuestionDistribution] = Everything()
     kept: Tensor
 
     def __init__(self, schema: Schema, network: UNet, steps: int) -> None:
@@ -48,10 +47,6 @@ class DDPM(nn.Module):
         t = torch.randint(1, self.steps + 1, (len(x), 1), generator=rng, device=rng.device)
         noise = torch.randn(x.shape, generator=rng, device=rng.device)
         return -(noise - self.noise_in(self.noised(self.scaled(x), t, noise), t)).square().sum(-1)
-
-    @torch.no_grad()
-    def held_out(self, x: Values, present: Mask, rng: Generator) -> float:
-        return -self.bound(x, present, rng).mean().item()
 
     def scaled(self, x: Values) -> Values:
         return 2 * x / self.top - 1

@@ -3,7 +3,7 @@ distribution.
 """
 
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -22,6 +22,7 @@ from ..networks.resmlp import ResidualBlock
 from ..networks.unet import ChannelNorm, ConvBlocks
 from ..schema import Mask, Schema, Values, levels_of
 from ..subsets import AnySize, Everything, Mixture, QuestionDistribution
+from .baseline import Baseline
 
 Latents = Float[Tensor, "draw batch latent"]
 Terms = Float[Tensor, "draw batch variable"]
@@ -52,14 +53,12 @@ class Posterior:
         return 0.5 * (self.mu**2 + self.sigma**2 - 1 - 2 * self.sigma.log()).sum(-1)
 
 
-class LatentModel(nn.Module, ABC):
+class LatentModel(Baseline):
     r"""Given z, all variables are independent: :math:`p(x) = \int p(z) \prod_i p(x_i \mid z) \, dz`.
 
     `encoder` turns (x, given) into a mean and a raw spread for every latent number, `decoder` turns z into the
     numbers of all heads. `samples` is how many z a row gets in training.
     """
-
-    shown: ClassVar[QuestionDistribution]  # the targets of its questions are what a training row shows and explains
 
     def __init__(self, schema: Schema, heads: Sequence[Head], encoder: nn.Module, decoder: nn.Module, samples: int = 5) -> None:
         super().__init__()
@@ -102,10 +101,6 @@ class LatentModel(nn.Module, ABC):
         """log p(x_i | z) for every draw, row and variable; every cell of x must hold a legal value."""
         rows = x.expand(len(z), *x.shape).flatten(0, 1)
         return self.decode(z.flatten(0, 1)).log_prob(rows).unflatten(0, z.shape[:2])
-
-    @abstractmethod
-    def bound(self, x: Values, shown: Mask, rng: Generator) -> Float[Tensor, " batch"]:
-        """A lower bound of log p(x_shown), which training raises."""
 
     @abstractmethod
     def log_weights(self, posterior: Posterior, z: Latents, log_given: PerDraw) -> PerDraw:

@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from ..errors import InputError, TrainingError
 from ..schema import Mask, Values
 from ..subsets import GivenAnySize
-from .ddpm import DDPM
+from .baseline import Baseline
 from .latent import LatentModel
 from .latent_answers import log_prob
 
@@ -41,7 +41,7 @@ class BaselineRecipe:
 
 
 def fit_baseline(
-    model: LatentModel | DDPM, x: Values, present: Mask | None = None, recipe: BaselineRecipe = BaselineRecipe()
+    model: Baseline, x: Values, present: Mask | None = None, recipe: BaselineRecipe = BaselineRecipe()
 ) -> list[float]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats; returns these at every check.
 
@@ -94,7 +94,7 @@ def split_latent_rows(x: Values, present: Mask, recipe: BaselineRecipe) -> tuple
 class LatentRun:
     """One training run: the weights now, their average, and where it stands."""
 
-    def __init__(self, model: LatentModel | DDPM, train: LatentRows, held_out: LatentRows, recipe: BaselineRecipe) -> None:
+    def __init__(self, model: Baseline, train: LatentRows, held_out: LatentRows, recipe: BaselineRecipe) -> None:
         self.model, self.train, self.held_out, self.recipe = model.train(), train, held_out, recipe
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
         matrices = [p for p in model.parameters() if p.ndim > 1]
@@ -137,7 +137,7 @@ class LatentRun:
         rng = Generator(device=self.rng.device).manual_seed(self.recipe.seed)
         repeats = max(1, SCORE_ROWS // len(self.held_out.x))
         x, present = self.held_out.x.repeat(repeats, 1), self.held_out.present.repeat(repeats, 1)
-        if isinstance(self.averaged, DDPM):
+        if not isinstance(self.averaged, LatentModel):
             return self.averaged.held_out(x, present, rng)
         question = GivenAnySize().sample(present, rng)
         return -log_prob(self.averaged, x, question, rng, SCORE_DRAWS).mean().item()

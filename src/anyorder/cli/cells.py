@@ -158,30 +158,3 @@ def typed_number(column: NumberColumn, text: str) -> Any:
     raise InputError(
         f"{column.name}={text}: expected {expected.get(column.unit, 'a number')}, since that is what the column holds."
     )
-
-
-def fit_to(frame: Any, encoder: TableEncoder) -> Any:
-    """The frame with columns that can take the model's values: a column of gaps alone says nothing about its type."""
-    types: dict[str, Any] = {}
-    for column in encoder.columns:
-        if column.name not in frame:
-            continue
-        found = frame[column.name]
-        if found.isna().all():
-            types[column.name] = empty_type(column)
-        elif isinstance(column, NumberColumn) and column.unit == "number" and found.dtype == "Int64":
-            types[column.name] = "float64"  # whole numbers so far, and the gaps may be filled with others
-        elif isinstance(column, CategoryColumn) and found.dtype == "Int64" and any(isinstance(v, float) for v in column.levels):
-            types[column.name] = "float64"
-    return frame.astype(types)
-
-
-def empty_type(column: Column) -> Any:
-    if not isinstance(column, NumberColumn):
-        return object
-    return {"whole": "Int64", "number": "float64"}.get(column.unit, "datetime64[ms]")
-
-
-def text_columns(encoder: TableEncoder) -> list[str]:
-    """Columns whose values are text: a file must not make numbers of them."""
-    return [c.name for c in encoder.columns if isinstance(c, CategoryColumn) and any(isinstance(v, str) for v in c.levels)]

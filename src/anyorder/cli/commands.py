@@ -1,7 +1,6 @@
 """The verbs of the command line: read the arguments, call one function, show or write what it answers."""
 
 import math
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -9,6 +8,7 @@ import typer
 
 from ..errors import InputError
 from ..io.atomic import check_place
+from ..io.units import is_pattern
 from ..modalities.tables.table_files import (
     Dialect,
     Frame,
@@ -55,7 +55,29 @@ Na = Annotated[
 Sep = Annotated[str | None, typer.Option(help="What is between cells of a text file; or tab.", show_default="found out")]
 Decimal = Annotated[str | None, typer.Option(help="The decimal mark of a text file.", show_default="found out")]
 Encoding = Annotated[str | None, typer.Option(help="That of a text file, such as latin1.", show_default="found out")]
+Order = Annotated[
+    str | None, typer.Option(help="One order instead of several: forward (of the columns), or backward.", show_default=False)
+]
+Schedule = Annotated[
+    str | None, typer.Option(help="How --steps are spread: even, quadratic (few values at first) or cosine.", show_default=False)
+]
+Mode = Annotated[str | None, typer.Option(help="Of a model trained for SFARM's modes: one of them.", show_default=False)]
+Label = Annotated[
+    str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
+]
+Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
+Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
 Seed = Annotated[int, typer.Option(help="The same seed gives the same result.")]
+Workers = Annotated[
+    int | None, typer.Option(min=1, help="Of many files: so many processes.", show_default="1", rich_help_panel="Many files")
+]
+ShardOption = Annotated[
+    str | None,
+    typer.Option("--shard", help="Of many files: one share, as 3/40.", show_default=False, rich_help_panel="Many files"),
+]
+EngineOption = Annotated[
+    str | None, typer.Option("--engine", help="Of many files: ray or spark.", show_default=False, rich_help_panel="Many files")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="One JSON document on standard output, and nothing else.")]
 
 
@@ -96,9 +118,11 @@ def load_both(model: Path, verb: str, table: Path, seed: int = 0, dialect: Diale
 
 def load_all(model: Path, verb: str, table: Path, seed: int = 0, dialect: Dialect = Dialect()) -> tuple[Any, Frame, bytes]:
     """The model, the table with the types the model knows, and the content of its file, which may have come from a pipe."""
-    from .cells import fit_to, text_columns
+    from ..modalities.tables.as_known import fit_to, text_columns
 
     model_ = load(model, verb, seed)
+    if not hasattr(model_.encoder_, "columns"):
+        raise InputError(f"This command reads tables, and {model.name} is a model of {model_.fitted_.what}.")
     content = read_bytes(table)
     return model_, fit_to(table_in(content, table, text_columns(model_.encoder_), dialect), model_.encoder_), content
 
@@ -122,6 +146,15 @@ def fit(
     size: Annotated[
         str | None, typer.Option(help="The network for images: small, fine, medium, large or a paper's.", show_default="small")
     ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="What to train for: ardm, mdlm, ace, mac, mac-exact, mac-all-edges, ardm+mac, sfarm.", show_default=False
+        ),
+    ] = None,
+    base: Annotated[
+        int | None, typer.Option(help="Of images: learn values digit by digit in this base (upscaling).", show_default=False)
+    ] = None,
     seed: Seed = 0,
     kind: Kinds = None,
     na: Na = None,
@@ -136,6 +169,10 @@ def fit(
         ),
     ] = None,
     without_rows: Annotated[bool, typer.Option("--without-rows", help="Keep no training rows in the file, to share it.")] = False,
+    stream: Annotated[
+        bool | None,
+        typer.Option("--stream/--no-stream", help="Read in parts, or all rows at once.", show_default="by size"),
+    ] = None,
     json: AsJson = False,
 ) -> None:
     """Learn a table, or a folder of images, and write the model to one file.
@@ -146,33 +183,45 @@ def fit(
     path = output or model_path(table)
     if codec and weight:
         raise InputError("--weight and --codec do not go together: a codec stores every row once. Leave one of them out.")
+    if codec and is_pattern(table):
+        raise InputError("--codec needs one file or one folder, not a pattern. Fit it to one of the files.")
     if codec and str(table) == "-":
         raise InputError("--codec needs a file or a folder, not standard input.")
     check_model_output(path, table)
+    from .paths import objective_named
+
     own = {
+        "objective": ("--objective", objective_named(objective)),
+        "base": ("--base", base),
         "kinds": ("--kind", kinds_of(kind or []) or None),
         "na": ("--na", sentinels_of(na or [])),
         "keep_rows": ("--without-rows", False if without_rows else None),
         "size": ("--size", size),
     }
-    how = {"sep": ("--sep", sep), "decimal": ("--decimal", decimal), "encoding": ("--encoding", encoding)}
-    how["weight"] = ("--weight", weight)
+    how: dict[str, tuple[str, Any]] = {
+        "sep": ("--sep", sep),
+        "decimal": ("--decimal", decimal),
+        "encoding": ("--encoding", encoding),
+    }
+    how |= {"weight": ("--weight", weight), "stream": ("--stream", stream)}
     settings, written = (
         {name: (flag, value) for name, (flag, value) in options.items() if value is not None} for options in (own, how)
     )
     from ..modalities.base import check_settings
     from ..modalities.registry import modality_reading
     from ..training import progress_bar
+    from ..training.distributed import joined
     from . import models, printing
 
     modality = modality_reading(table)
     check_settings(modality, {name: flag for name, (flag, _) in settings.items()})
     check_settings(modality, {name: flag for name, (flag, _) in written.items()}, "read")
     chosen = {"effort": effort, "random_state": seed, **{name: value for name, (_, value) in settings.items()}}
-    with progress_bar() as progress:
+    with joined(path.with_name(f"{path.name}.run")) as world, progress_bar() as progress:
         how_written = {name: value for name, (_, value) in written.items()}
-        document = models.fit(modality, table, path, how_written, progress, codec, **chosen)
-    printing.tell(document, printing.show_model, json)
+        document = models.fit(modality, table, path, how_written, progress, codec, world, **chosen)
+    if world.is_writer:
+        printing.tell(document, printing.show_model, json)
 
 
 @app.command(epilog="Example: anyorder kinds people.csv --kind zip=category")
@@ -233,6 +282,9 @@ def impute(
     decimal: Decimal = None,
     encoding: Encoding = None,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Fill gaps, with the best guess or with random draws.
@@ -241,10 +293,16 @@ def impute(
     """
     if draws and intervals:
         raise typer.BadParameter("--intervals goes with the single best guess; --draws shows the spread itself.")
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--intervals": intervals}
+        batches.answer("impute", model, table, output, spread, json, seed, one, dialect=dialect, draws=draws)
+        return
     check_files(output, model, table)
     from . import filling
 
-    dialect = Dialect(sep, decimal, encoding)
     model_, frame, content = load_all(model, "impute", table, seed, dialect)
     filled, about = filling.impute(model_, frame, draws)
     if intervals:
@@ -262,12 +320,18 @@ def score(
         list[str] | None, typer.Option(help="Columns to score; all that are not given.", show_default=False)
     ] = None,
     given: Annotated[list[str] | None, typer.Option(help="Columns that are known.", show_default=False)] = None,
+    order: Order = None,
+    steps: Steps = None,
+    schedule: Schedule = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Write row and log_prob of every row here.", show_default=False)
     ] = None,
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The log-probability of every row, in nats.
@@ -277,11 +341,20 @@ def score(
     Rows are counted from 1, the header not counted.
     """
     targets, known = parse_names(target or []), parse_names(given or [])
-    check_files(output, model, table)
-    from . import filling, printing
+    from . import batches
 
-    model_, frame = load_both(model, "score_samples", table, dialect=Dialect(sep, decimal, encoding))
-    scores, document = filling.score(model_, frame, targets, known)
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        one = {"--order": order, "--steps": steps, "--schedule": schedule}
+        asked = {"target": tuple(targets), "given": tuple(known)}
+        batches.answer("score", model, table, output, spread, json, 0, one, dialect=dialect, **asked)
+        return
+    check_files(output, model, table)
+    from . import filling, paths, printing
+
+    model_, frame = load_both(model, "score_samples", table, dialect=dialect)
+    how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
+    scores, document = filling.score(model_, frame, targets, known, **how)
     if output:
         write_table(scores, output)
         document["written"] = str(output)
@@ -302,6 +375,12 @@ def anomalies(
     sep: Sep = None,
     decimal: Decimal = None,
     encoding: Encoding = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Of many files: the folder to write to.", show_default=False)
+    ] = None,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """The cells that do not fit the rest of their rows, the oddest first.
@@ -309,9 +388,17 @@ def anomalies(
     The scale is the same for all columns: how likely a value is that is as unlikely as this one, or more so. Values that were
     never seen in training come first. Rows are counted from 1, the header not counted.
     """
+    from . import batches
+
+    dialect, spread = Dialect(sep, decimal, encoding), batches.Spread(workers, shard, engine)
+    if batches.is_batch(table, output, spread):
+        batches.answer("anomalies", model, table, output, spread, json, dialect=dialect, threshold=threshold)
+        return
+    if output is not None:
+        raise InputError("-o is for the anomalies of many files, and names a folder: those of one table are shown. Leave it out.")
     from . import asking, printing
 
-    model_, frame = load_both(model, "anomalies", table, dialect=Dialect(sep, decimal, encoding))
+    model_, frame = load_both(model, "anomalies", table, dialect=dialect)
     document = asking.anomalies(model_, frame, top, threshold)
     printing.tell(document, printing.show_anomalies, json)
 
@@ -399,7 +486,7 @@ def deliver(model: Any, frame: Frame, about: dict[str, Any], output: Path | None
         gaps = f", {about['gaps']} gaps filled" if "gaps" in about else ""
         say(f"wrote {len(frame)} rows to {output}{gaps}")
     else:
-        sys.stdout.write(in_bytes(frame, Path("table.csv"), sep=sep).decode())
+        printing.print_cells(in_bytes(frame, Path("table.csv"), sep=sep).decode())
 
 
 def check_files(output: Path | None, *inputs: Path) -> None:
@@ -411,6 +498,8 @@ def model_path(table: Path) -> Path:
     """people.ao beside people.csv.gz."""
     if str(table) == "-":
         raise typer.BadParameter("a table from standard input has no name: name the model with -o.")
+    if is_pattern(table):
+        raise typer.BadParameter("a pattern of names is no name: name the model with -o.")
     return table.with_name(table.name.removesuffix(".gz")).with_suffix(".ao")
 
 
@@ -435,10 +524,6 @@ def sentinels_of(texts: list[str]) -> dict[str | None, list[str]] | None:
     return found or None
 
 
-Steps = Annotated[int | None, typer.Option(min=1, help="Network calls per row or image.", show_default="one per value")]
-Temperature = Annotated[float, typer.Option(help="Below 1 what is drawn is more usual, above 1 stranger.")]
-
-
 @app.command(epilog="Example: anyorder sample people.ao -n 1000 --given city=Oslo --given age=30..40 -o new.csv")
 def sample(
     model: ModelFile,
@@ -450,24 +535,48 @@ def sample(
     grid: Annotated[Path | None, typer.Option(help="Of a model of images: draw them into this file.", show_default=False)] = None,
     film: Annotated[Path | None, typer.Option(help="And all steps into this .gif file.", show_default=False)] = None,
     steps: Steps = None,
-    label: Annotated[
-        str | None, typer.Option(help="The class of the images: its number, or the name of its folder.", show_default=False)
-    ] = None,
+    label: Label = None,
+    mode: Mode = None,
+    order: Order = None,
+    schedule: Schedule = None,
     temperature: Temperature = 1.0,
     seed: Seed = 0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
-    """Draw new rows, given the values of some columns; or new images."""
+    """Draw new rows, given the values of some columns; or new images; or text: --given "In the beginning ____" fills the gaps."""
+    from . import batches, paths
+
+    spread = batches.Spread(workers, shard, engine)
+    if batches.is_batch(None, output, spread):
+        one = {"--grid": grid, "--film": film, "--steps": steps, "--label": label, "--mode": mode, "--order": order}
+        one |= {"--schedule": schedule, "--temperature": temperature != 1.0}
+        from .cells import evidence
+
+        known = evidence(load(model, "sample").encoder_, parse_evidence(given or [])) or None
+        batches.answer("sample", model, n, output, spread, json, seed, one, given=known)
+        return
+    check_files(output if grid is None and (output is None or output.suffix != ".txt") else None, model)
+    chosen = {"given": given, "label": label, "mode": mode, "order": order, "schedule": schedule}
+    model_ = load(model, "sample", seed, **chosen)
+    if "restore" in model_.fitted_.verbs():
+        from . import texts
+
+        if grid is not None or film is not None:
+            raise InputError(f"--grid and --film are for pictures; {model.name} is a model of text. Use -o.")
+        texts.sample(model_, n, given, output, json, steps=steps, temperature=None if temperature == 1.0 else temperature)
+        return
     parts = parse_evidence(given or [])
-    check_files(output if grid is None else None, model)
-    model_ = load(model, "sample", seed, given=given, label=label)
+    how = {"order": paths.order_named(order, len(model_.schema_)), **paths.schedule_named(schedule, steps)}
     drawn_as_pictures = "film" in model_.fitted_.verbs()
     if not drawn_as_pictures:
         if grid is not None or film is not None:
             raise InputError(f"--grid and --film are for pictures; {model.name} is a model of {model_.fitted_.what}. Use -o.")
         from . import filling
 
-        drawn, about = filling.sample(model_, n, parts, steps=steps, temperature=temperature)
+        drawn, about = filling.sample(model_, n, parts, temperature=temperature, **how)
         deliver(model_, drawn, about, output, json)
         return
     if grid is None or output is not None:
@@ -477,12 +586,13 @@ def sample(
     from ..modalities.images.pixels import check_lossless
     from . import pictures, printing
 
+    drawn = {**how, "temperature": temperature, "label": label, "mode": mode}
     check_lossless(grid)
     check_place(grid, model)
     if film is not None:
-        pictures.check_film(film, steps, temperature)
+        pictures.check_film(film, drawn)
         check_place(film, model, grid)
-    document = pictures.sample(model_, n, pictures.DrawnImages(steps, label, temperature), grid, film)
+    document = pictures.sample(model_, n, drawn, steps, grid, film)
     printing.tell(document, lambda d: printing.say_so(f"{n} images: {d['file']}" + (f", {d['film']}" if film else "")), json)
 
 
@@ -497,6 +607,9 @@ def inpaint(
     half: Annotated[str | None, typer.Option(help="left, right, top or bottom.", show_default=False)] = None,
     n: Annotated[int, typer.Option("-n", "--draws", min=1, help="How many completions.")] = 4,
     steps: Steps = None,
+    label: Label = None,
+    mode: Mode = None,
+    schedule: Schedule = None,
     temperature: Temperature = 1.0,
     output: Annotated[Path, typer.Option("-o", "--output", help="All side by side; and a file each, named after it.")] = Path(
         "inpainted.png"
@@ -506,14 +619,47 @@ def inpaint(
 ) -> None:
     """Fill what is missing of an image, several times; no known pixel is touched."""
     from ..modalities.images.pixels import check_lossless
-    from . import pictures, printing
+    from . import paths, pictures, printing
 
     check_lossless(output)
     check_place(output, photo, model, *([mask] if mask else []))
 
-    drawn = pictures.DrawnImages(steps, None, temperature)
-    document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, drawn, output)
+    how = {"temperature": temperature, "label": label, "mode": mode, **paths.schedule_named(schedule, steps)}
+    document = pictures.inpaint(load(model, "inpaint", seed), photo, pictures.Missing(mask, box, half), n, how, steps, output)
     printing.tell(document, lambda d: printing.say_so(f"{d['missing_pixels']} pixels filled, {n} times: {d['overview']}"), json)
+
+
+@app.command(epilog='Example: anyorder restore corpus.ao "damaged te_t" --draws 3')
+def restore(
+    model: ModelFile,
+    text: Annotated[
+        str,
+        typer.Argument(metavar="TEXT", help="With _ for every missing character; or a .txt file; - is standard input."),
+    ],
+    draws: Annotated[int, typer.Option(min=0, help="So many fillings of all gaps, drawn together.")] = 0,
+    gap: Annotated[str, typer.Option(help="The mark of a missing character.")] = "_",
+    seed: Seed = 0,
+    json: AsJson = False,
+) -> None:
+    """Fill the gaps of a text: the likeliest filling, and alternatives with their probabilities."""
+    from . import printing, texts
+
+    document = texts.restore(load(model, "restore", seed), texts.text_in(text), draws, gap)
+    printing.tell(document, texts.show_restored, json)
+
+
+@app.command(epilog="Example: anyorder proofread corpus.ao letter.txt")
+def proofread(
+    model: ModelFile,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="A .txt file, or the text itself; - is standard input.")],
+    top: Annotated[int, typer.Option(min=1, help="How many characters.")] = 12,
+    json: AsJson = False,
+) -> None:
+    """The characters of a text that fit worst with all others, and what would be expected in their place."""
+    from . import printing, texts
+
+    document = texts.proofread(load(model, "anomalies"), texts.text_in(text), top)
+    printing.tell(document, texts.show_proofread, json)
 
 
 ArchiveFile = Annotated[Path, typer.Argument(metavar="ARCHIVE", help="From `anyorder compress`.", show_default=False)]
@@ -542,6 +688,9 @@ def compress(
     ] = None,
     verify: Annotated[bool, typer.Option(help="Decode everything at once and compare.")] = True,
     effort: Annotated[float, typer.Option(min=0.01, help="How long to learn a model, if none is named.")] = 1.0,
+    workers: Workers = None,
+    shard: ShardOption = None,
+    engine: EngineOption = None,
     json: AsJson = False,
 ) -> None:
     """Put a table, a folder of images, or a .npy array of them into one small archive; every bit comes back.
@@ -551,6 +700,14 @@ def compress(
     if len(paths) > 2:
         raise InputError(f"Expected a model and what to compress, or that alone; got {len(paths)} names.")
     *models, path = paths
+    from . import batches
+
+    spread = batches.Spread(workers, shard, engine)
+    if spread.said or is_pattern(path) or (path.is_file() and output is not None and output.is_dir()):
+        if not models:
+            raise InputError("Many files are compressed with one model: name it first, as in anyorder compress people.ao ...")
+        batches.answer("compress", models[0], path, output, spread, json, 0, {"--per-block": per_block}, verify=verify)
+        return
     named = path if path.name not in ("", "..") else path.resolve()
     place = output or named.with_name(named.name.removesuffix(".npy") + ".aoz")
     check_place(place, *paths)

@@ -16,7 +16,8 @@ from ..io.shipped import model_file
 from ..modalities.base import Modality, Training
 from ..modalities.tables.preview import COMMAND_LINE, Preview
 from ..modalities.tables.table_files import Frame
-from ..validation import seed_of
+from ..training.distributed import ALONE, World
+from ..validation import check_positive, seed_of
 from .printing import say
 
 Document = dict[str, Any]
@@ -29,20 +30,26 @@ def fit(
     written: Mapping[str, Any],
     progress: Callable[[Any], None],
     codec: bool,
+    world: World = ALONE,
     **settings: Any,
 ) -> Document:
     """Learn what a file or folder holds, save the model, and say what was found; with a codec if wanted.
 
-    `written` says how the file is written, for those kinds of data that ask.
+    `written` says how the file is written, for those kinds of data that ask. Of a `world` of several processes one writes.
     """
     start = time.monotonic()
     X, y, weights = modality.read(data, **written)
-    model = AnyOrder(callback=progress, **settings).fit(X, y, sample_weight=weights)
-    if codec:
-        training = Training(model.effort, seed_of(model.random_state), model.device, progress)
-        model.codec_ = modality.file_codec(data, training)
+    model = AnyOrder(callback=progress, **settings)
+    check_positive("effort", model.effort)
+    training = Training(model.effort, seed_of(model.random_state), model.device, progress)
+    found = modality.file_codec(data, training) if codec else None
+    model.fit(X, y, sample_weight=weights).codec_ = found
     seconds = time.monotonic() - start
+    if not world.is_writer:
+        return {}
     path = keep(model, path)
+    if world.checkpoint is not None:
+        world.checkpoint.unlink(missing_ok=True)
     return {modality.counted: len(X), **describe(model, path), "seconds": seconds}
 
 

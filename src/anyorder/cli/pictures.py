@@ -1,5 +1,6 @@
 """What the commands do with images: learn a folder, fill what is missing, draw new ones; as files and plain documents."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,21 +65,16 @@ def half_of(name: str, shape: tuple[int, ...]) -> Marks:
     return half((shape[0], shape[1], 1), name).view(shape[:2]).numpy()
 
 
-class DrawnImages(NamedTuple):
-    """How images are to be drawn."""
-
-    steps: int | None
-    label: int | str | None
-    temperature: float
+Options = Mapping[str, Any]  # how images are drawn, as options of a verb
 
 
-def inpaint(model: Any, photo: Path, missing: Missing, draws: int, how: DrawnImages, output: Path) -> Document:
+def inpaint(model: Any, photo: Path, missing: Missing, draws: int, how: Options, steps: int | None, output: Path) -> Document:
     """The image, what was kept of it, and its completions side by side in one file; each also in a file of its own."""
     image = read_image(photo)
     white = white_of(image, model)
     marks = missing.marks(image.shape)
-    with drawing(model, draws, int(marks.sum()), how.steps):
-        filled = model.inpaint(image[None] // white, marks, draws, steps=how.steps, temperature=how.temperature)[:, 0] * white
+    with drawing(model, draws, int(marks.sum()), steps):
+        filled = model.inpaint(image[None] // white, marks, draws, **how)[:, 0] * white
     shown = brightened(np.stack([image, image, *filled]) // white, model)
     shown[1][marks] = 128  # what was kept
     write_image(output, image_grid(shown, columns=draws + 2), enlarged(image.shape))
@@ -94,26 +90,26 @@ def white_of(image: NDArray[Any], model: Any) -> int:
     return 255 if (encoder.levels, encoder.unit) == (2, 1) and set(np.unique(image)) <= {0, 255} else 1
 
 
-def sample(model: Any, n: int, how: DrawnImages, output: Path, film: Path | None) -> Document:
+def sample(model: Any, n: int, how: Options, steps: int | None, output: Path, film: Path | None) -> Document:
     """New images in one grid, and how they came about."""
     encoder, columns = model.fitted_.encoder, int(np.ceil(np.sqrt(n)))
-    with drawing(model, n, encoder.height * encoder.width, how.steps):
+    with drawing(model, n, encoder.height * encoder.width, steps):
         if film is None:
-            drawn = model.sample(n, steps=how.steps, temperature=how.temperature, label=how.label)
+            drawn = model.sample(n, **how)
         else:
-            states = list(model.fitted_.film(how.steps or len(encoder), n, how.label, seed=seed_of(model.random_state)))
+            states = list(model.fitted_.film(steps or len(encoder), n, how["label"], seed=seed_of(model.random_state)))
             drawn = states[-1][0]
             frames = [image_grid(unfinished(brightened(images, model), known, model), columns) for images, known in states]
             write_film(film, frames, enlarged(drawn.shape[1:]))
     write_image(output, image_grid(brightened(drawn, model), columns), enlarged(drawn.shape[1:]))
-    return {"images": n, "steps": how.steps, "file": str(output)} | ({"film": str(film)} if film else {})
+    return {"images": n, "steps": steps, "file": str(output)} | ({"film": str(film)} if film else {})
 
 
-def check_film(film: Path, steps: int | None, temperature: float) -> None:
+def check_film(film: Path, how: Options) -> None:
     if film.suffix.lower() != ".gif":
         raise InputError(f"{film.name} is no name for a film; name it *.gif.")
-    if steps is None or temperature != 1.0:
-        raise InputError("--film shows every step, at the temperature 1: say how many with --steps 20.")
+    if how.get("steps") is None or how["temperature"] != 1.0 or how["order"] is not None or how["mode"] is not None:
+        raise InputError("--film shows usual steps in any order, at the temperature 1: only say how many, with --steps 20.")
 
 
 def unfinished(images: NDArray[np.uint8], known: Tensor, model: Any) -> NDArray[np.uint8]:

@@ -44,6 +44,11 @@ def print_json(document: Document) -> None:
     sys.stdout.write(OBEYED.sub(lambda mark: f"\\u{ord(mark[0]):04x}", text) + "\n")
 
 
+def print_cells(text: str) -> None:
+    """A table: into a pipe every character as it is, on a terminal nothing that it would obey."""
+    sys.stdout.write("\t".join(map(visible, text.split("\t"))) if sys.stdout.isatty() else text)
+
+
 def finite(item: Any) -> Any:
     """JSON has no infinity and no NaN: null in their place."""
     if isinstance(item, dict):
@@ -169,6 +174,8 @@ def show_kinds(document: Document) -> None:
 
 FACTS: dict[str, tuple[str, Callable[[Any], str]]] = {  # how what a document says of a model is shown, in this order
     "what": ("a model of", str),
+    "network": ("network", str),
+    "counted": ("columns", str),
     "rows": ("learned from", lambda rows: f"{rows} rows"),
     "images": ("learned from", lambda images: f"{images} images"),
     "texts": ("learned from", lambda texts: f"{texts} texts"),
@@ -191,6 +198,8 @@ def show_model(document: Document) -> None:
     if "columns" in document:
         show_columns(out, document)
         out.line()
+    if "columns" in document:
+        document = {**document, "counted": f"{len(document['columns'])} in the model, {len(document['left_out'])} left out"}
     known = [(label, text(document[fact])) for fact, (label, text) in FACTS.items() if document.get(fact) is not None]
     out.pairs(*known, ("file", f"{document['file']}, {bytes_text(document['bytes'])}"))
 
@@ -285,8 +294,11 @@ def show_archive(document: Document) -> None:
 
 
 def counted(document: Document) -> str:
-    """How many images, files or rows there are."""
-    items = next(items for items in ("images", "files", "rows") if items in document)
+    """How many images, files, rows or whatever else there are."""
+    from ..archives import Source
+
+    known = {items for forms in Source.forms.values() for items in forms.values()}
+    items = next(key for key in document if key in known)
     return f"{document[items]:,} {items if document[items] != 1 else items.removesuffix('s')}"
 
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from operator import itemgetter
 from typing import NamedTuple, final
 
 import torch
@@ -13,7 +12,6 @@ from .distribution import Cells
 from .lattice import LEAST_POSITIVE, LatticeDistribution, broad_cdf, cell_top, log_broad
 
 MASS_OUTSIDE = 1e-6  # what is left for all values beyond the bounds: no recorded value is ever impossible
-TRIES = 6  # before a draw that falls outside is made by a quantile
 FAR_IN_SCALES = 1e4  # in place of no bound: no distribution has mass there
 
 
@@ -79,13 +77,8 @@ class BoundedNumber(LatticeDistribution):
         return area / inside + (x - high).clamp(min=0.0)
 
     def sample(self, rng: Generator) -> Cells:
-        """Drawn from the distribution; what falls outside is drawn again, and the last few by a quantile."""
-        drawn = self.distribution.sample(rng)
-        for _ in range(TRIES):
-            lost = ~self._holds(drawn)
-            if not lost.any():
-                break
-            drawn[lost] = self.distribution.map_tensors(itemgetter(lost)).sample(rng)
+        """Drawn from what the distribution has inside; the few that fall outside by a quantile."""
+        drawn = self.distribution.sample_between(*self._edges_in(torch.float64), rng)
         u, v = torch.rand(2, *drawn.shape, generator=rng, device=rng.device, dtype=torch.float64).to(drawn.device)
         again = ~self._holds(drawn) | (v < self.outside)
         if again.any():
@@ -111,10 +104,13 @@ class BoundedNumber(LatticeDistribution):
 
     @cached_property
     def _edges(self) -> tuple[Cells, Cells]:
-        """Where what is rounded to the bounds begins and ends."""
-        low = self.low - self.spacing / 2
-        bottom = low if self.curve is None else cell_top(self.low - self.spacing, self.spacing, self.curve)
-        return bottom, cell_top(self.high, self.spacing, self.curve)
+        return self._edges_in(self.low.dtype)
+
+    def _edges_in(self, dtype: torch.dtype) -> tuple[Cells, Cells]:
+        """Where what is rounded to the bounds begins and ends; on a fine lattice float32 may not tell that from the bounds."""
+        low, high, spacing = (t.to(dtype) for t in (self.low, self.high, self.spacing))
+        bottom = low - spacing / 2 if self.curve is None else cell_top(low - spacing, spacing, self.curve)
+        return bottom, cell_top(high, spacing, self.curve)
 
     @cached_property
     def _ends(self) -> Ends:

@@ -1,5 +1,6 @@
 """Several distributions of the same number, mixed with given weights."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
@@ -115,6 +116,7 @@ def mixed(distributions: Sequence[Distribution], log_weight: Float[Tensor, "*cel
 
 LEAST_TRIES, MOST_TRIES = 16, 256  # more draws, all at once, of which the first that is accepted counts; then by a quantile
 DRAWS_AT_ONCE = 2**14
+TRIES_FOR_ONE = 7  # times as many as one draw takes on average: then one cell in a thousand is left
 
 
 class Pieces(NamedTuple):
@@ -186,12 +188,14 @@ class ReweightedNumber(LatticeDistribution):
 
     def sample(self, rng: Generator) -> Cells:
         """Drawn from the distribution, and accepted as often as its bin's weight says; the last few by a quantile."""
-        accept = self._pieces.ratio / self._pieces.ratio.amax(-1, keepdim=True)
+        most = self._pieces.ratio.amax(-1, keepdim=True)  # one of so many draws is accepted
+        accept = self._pieces.ratio / most
         drawn = self.distribution.sample(rng)
         lost = ~accepted(take(accept, self._bin(drawn)), rng)
         if not lost.any():
             return drawn
-        count = min(MOST_TRIES, max(LEAST_TRIES, DRAWS_AT_ONCE // int(lost.sum())))
+        enough = math.ceil(TRIES_FOR_ONE * min(float(most[lost].max()), MOST_TRIES))
+        count = min(enough, MOST_TRIES, max(LEAST_TRIES, DRAWS_AT_ONCE // int(lost.sum())))
         few = self.map_tensors(lambda t: t[lost].unsqueeze(1).expand(-1, count, *t.shape[lost.ndim :]))
         tries = few.distribution.sample(rng)
         good = accepted(take(accept[lost].unsqueeze(1).expand(-1, count, -1), few._bin(tries)), rng)

@@ -14,10 +14,11 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from operator import itemgetter
 
 import torch
 from jaxtyping import Float
-from torch import Tensor
+from torch import Generator, Tensor
 from torch.nn import functional as F
 
 from ..schema import Recorded
@@ -75,6 +76,7 @@ def _top(steps: Tensor, spacing: Tensor, curve: Curve) -> Tensor:
 
 LEVELS = 128  # quantiles that stand for a distribution when its entropy is asked for
 MOST_PARTS, PLACES_AT_ONCE = 32, 2**10  # into which a search for a quantile cuts the lattice, and for how many cells
+TRIES = 6  # of a draw that has to lie between two ends
 ENTROPY_CELLS_AT_ONCE = 2**14  # of an entropy: times the levels, times the distribution's own width
 PARTS = 48  # into which a bent scale is cut where means of values are asked for
 LEAST_POSITIVE = 1e-37  # the least number float32 holds with full precision
@@ -100,6 +102,16 @@ class LatticeDistribution(Distribution):
     @abstractmethod
     def integrated_cdf(self, x: Cells) -> Cells:
         """E max(0, x - X), the area under the cdf up to x, before rounding."""
+
+    def sample_between(self, bottom: Cells, top: Cells, rng: Generator) -> Cells:
+        """A draw that lies between two ends, if a few tries find one; a distribution that can do better overrides it."""
+        drawn = self.sample(rng)
+        for _ in range(TRIES):
+            lost = (drawn <= bottom) | (drawn >= top)
+            if not lost.any():
+                break
+            drawn[lost] = self.map_tensors(itemgetter(lost)).sample(rng)
+        return drawn
 
     def cdfs_between_bins(self, edges: Float[Tensor, "*cells edge"]) -> Float[Tensor, "*cells edge"]:
         """P(X <= edge), at edges between bins inside which alone the distribution may have been changed."""

@@ -14,7 +14,7 @@ from torch.nn import functional as F
 from ..errors import InputError
 from ..schema import Domain, Recorded, bounds_of, curve_of
 from .bounded import bent, bound
-from .distribution import Cells, Head, draw_code, take
+from .distribution import Cells, Head, draw_code, draw_place, take
 from .lattice import (
     BROAD,
     FLOOR,
@@ -98,6 +98,26 @@ class RecordedDistribution(LatticeDistribution):
         if not self.atoms.shape[-1]:
             return drawn
         return torch.where(chosen < self.atoms.shape[-1], take(self.atoms, chosen.clamp(max=self.atoms.shape[-1] - 1)), drawn)
+
+    def sample_between(self, bottom: Cells, top: Cells, rng: Generator) -> Cells:
+        """One of the atoms that lie there, or of the logistic distributions, cut off at both ends: nothing is drawn in vain."""
+        mu = F.pad(self.mu.double(), (0, 1))  # the broad one comes last
+        sigma = F.pad(self.sigma.double(), (0, 1), value=BROAD)
+        low, high = ((end.double().unsqueeze(-1) - mu) / sigma for end in (bottom, top))
+        mass = high.sigmoid() * (-low).sigmoid() * -torch.expm1(low - high)
+        choice, share = self.choice.double().exp(), self.logits.double().softmax(-1)
+        rest = torch.cat([(1 - FLOOR) * share, torch.full_like(share[..., :1], FLOOR)], dim=-1)
+        there = (self.atoms > bottom.unsqueeze(-1)) & (self.atoms < top.unsqueeze(-1))
+        chosen = draw_place(torch.cat([choice[..., -1:] * rest * mass, choice[..., :-1] * there], dim=-1), rng)
+        which = chosen.clamp(max=mu.shape[-1] - 1)
+        u = torch.rand(self.spacing.shape, generator=rng, device=rng.device, dtype=torch.float64).to(mu.device)
+        below = take(low, which).sigmoid() + u * take(mass, which)
+        above = (-take(high, which)).sigmoid() + (1 - u) * take(mass, which)
+        place = take(mu, which) + take(sigma, which) * (below.clamp(min=1e-300).log() - above.clamp(min=1e-300).log())
+        drawn = on_lattice(place.to(self.mu.dtype), self.spacing, self.curve)
+        if not self.atoms.shape[-1]:
+            return drawn
+        return torch.where(chosen > which, take(self.atoms, (chosen - mu.shape[-1]).clamp(min=0)), drawn)
 
     def mean(self) -> Cells:
         """Of the distribution before rounding, which is within half a spacing of the mean after it."""

@@ -1,5 +1,6 @@
 """How much measurements would tell about the targets: conditional mutual information in nats, exact or drawn."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ from .joint_draws import (
 from .sampling import Estimate
 
 MOST_DRAWS, MOST_BINNED = 128, 512  # rows of one model call: the distributions of a memory hold a number for every row remembered
+RARE = 1.5  # how much more than it tells on average a rare outcome may tell about the targets
 
 Sets = Sequence[tuple[int, ...]]
 
@@ -37,7 +39,7 @@ Sets = Sequence[tuple[int, ...]]
 class Information(NamedTuple):
     """I(targets; candidate | known) for every row and candidate, in nats, and how far it may be off: its standard error.
 
-    An exact value has standard error 0.
+    An exact value has standard error 0. The error is that of the draws: how well the model knows the joint is not in it.
     """
 
     value: Float[Tensor, "batch candidate"]
@@ -72,7 +74,10 @@ class JointDrawsEstimator(Estimator):
         parts = []
         for rows in torch.arange(len(x)).split(max(1, self.at_once // plan.draws)):
             futures = draw_jointly(model, x[rows], given[rows], targets, sets, plan, rng, self.keep(model.schema))
-            parts.append(_summary(self.terms(model, futures, sets, rng), futures.weight, plan))
+            found = _summary(self.terms(model, futures, sets, rng), futures.weight, plan)
+            drawn = [plan.levels == 1 or not self.exact(model.schema, members) for members in sets]
+            told = most_told(model, x[rows], given[rows], targets, sets, drawn) / plan.draws
+            parts.append(Information(found.value, found.standard_error.hypot(told)))
         return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     @abstractmethod
@@ -282,6 +287,34 @@ def uncertainty(model: Model, x: Tensor, given: Tensor, target: Sequence[int], r
     return Estimate(torch.cat(parts).mean(-1), torch.cat(parts).std(-1) / draws**0.5)
 
 
+def most_told(
+    model: Model, x: Values, given: Mask, targets: tuple[int, ...], sets: Sets, drawn: Sequence[bool]
+) -> Float[Tensor, "row set"]:
+    """What every set that is drawn can tell at most: the entropy of the targets, or its own; 0 where both are numbers'.
+
+    Few draws of codes may all be alike, or miss a rare one that tells much: their spread knows nothing of it. So what a set
+    can tell at most counts as one more draw that is off by so much.
+    """
+    levels = [levels_of(variable.domain) for variable in model.schema]
+    told = torch.zeros(len(x), len(sets), dtype=torch.float64, device=x.device)
+    if not any(drawn):
+        return told
+    conditionals = model(torch.where(given, x, 0.0), given)
+
+    def entropy(members: Sequence[int]) -> Tensor | None:
+        if not all(levels[member] for member in members):
+            return None
+        each = [conditionals.distribution(v).entropy().double().masked_fill(given[:, v], 0.0) for v in members]
+        return torch.stack(each).sum(0)
+
+    of_targets = entropy(targets)
+    for place, members in enumerate(sets):
+        bounds = [bound for bound in (of_targets, entropy(members)) if bound is not None] if drawn[place] else []
+        if bounds:
+            told[:, place] = torch.stack(bounds).amin(0)
+    return told
+
+
 def _summary(terms: Gains, weight: Float[Tensor, "row level"], plan: DrawPlan) -> Information:
     """The weighted mean, and its standard error from the spread inside every level."""
     terms = terms.unflatten(1, (plan.levels, plan.repeats))  # (row, level, repeat, set)
@@ -359,8 +392,8 @@ class TargetBins(Estimator):
     .. math:: I(x_T; x_A \mid x_G) = \mathbb{E}_{x_A} \, KL(p(x_T \mid x_A, x_G) \,\|\, p(x_T \mid x_G))
 
     It asks the model what it will say about the targets, where `CandidateBins` asks what the targets say about the candidate:
-    in a trained model the two differ, and this is the one that matters for guessing the targets. A single candidate of few
-    codes, for a single target, is not drawn: every code is visited, with its probability.
+    in a trained model the two differ, and this is the one that matters for guessing the targets. A candidate of few
+    codes, for a single target, is not drawn: every code, or every combination of codes, is visited, with its probability.
     """
 
     draws: int = 8
@@ -372,7 +405,10 @@ class TargetBins(Estimator):
             start = Start.of(model, x[rows], given[rows], targets)
             together = max(1, self.at_once // self.draws // len(rows))  # sets that share a call of the model
             told = [self._some(model, start, sets[k : k + together], rng) for k in range(0, len(sets), together)]
-            parts.append([torch.cat(column, dim=-1) for column in zip(*told, strict=True)])
+            value, error = (torch.cat(column, dim=-1) for column in zip(*told, strict=True))
+            drawn = [not self._counted(model.schema, targets, members) for members in sets]
+            error = error.hypot(RARE * most_told(model, x[rows], given[rows], targets, sets, drawn) / self.draws)
+            parts.append([value, error])
         return Information(*(torch.cat(column) for column in zip(*parts, strict=True)))
 
     def _some(self, model: Model, start: "Start", sets: Sets, rng: Generator) -> Information:
@@ -390,6 +426,26 @@ class TargetBins(Estimator):
             for found, moved, members in zip(outcomes, each, sets, strict=True)
         ]
         return Information(*(torch.stack(column, dim=-1) for column in zip(*columns, strict=True)))
+
+    def _counted(self, schema: Schema, targets: tuple[int, ...], members: tuple[int, ...]) -> bool:
+        """Whether all that a set may turn out to be is visited."""
+        ways = math.prod(levels_of(schema.variables[member].domain) for member in members)
+        return len(targets) == 1 and 0 < ways <= self.draws
+
+    def _combinations(self, model: Model, start: "Start", members: tuple[int, ...], levels: Sequence[int]) -> Outcomes:
+        """All combinations of codes of a set, and how likely they are: one variable after the other."""
+        codes = torch.cartesian_prod(*(torch.arange(levels[member], device=start.x.device) for member in members))
+        y, known = start.x.unsqueeze(1).repeat(1, len(codes), 1), start.given.unsqueeze(1).repeat(1, len(codes), 1)
+        weight = torch.ones_like(y[:, :, 0], dtype=torch.float64)
+        for place, member in enumerate(members):
+            here, fixed = codes[:, place].expand(len(y), -1), start.given[:, member, None]
+            found = model(y.flatten(0, 1), known.flatten(0, 1)).distribution(member)
+            assert isinstance(found, DiscreteDistribution)
+            probability = found.pmf().unflatten(0, here.shape).gather(-1, here.unsqueeze(-1)).squeeze(-1)
+            weight *= torch.where(fixed, (y[:, :, member] == here).to(weight.dtype), probability.double())
+            y[:, :, member] = torch.where(fixed, y[:, :, member], here.to(y.dtype))
+            known[:, :, member] = True
+        return Outcomes(y, weight, drawn=False)
 
     def _moved(
         self, model: Model, start: "Start", owner: Int[Tensor, " way"], y: Values, measured: Mask, rng: Generator
@@ -410,15 +466,16 @@ class TargetBins(Estimator):
     def _outcomes(self, model: Model, start: "Start", sets: Sets, rng: Generator) -> list[Outcomes]:
         """Every code of few, draws of all other single variables, drawn together, and draws of larger sets."""
         levels = [levels_of(variable.domain) for variable in model.schema]
-        counted = [
-            members for members in sets if len(members) == len(start.targets) == 1 and 0 < levels[members[0]] <= self.draws
-        ]
+        counted = [members for members in sets if self._counted(model.schema, start.targets, members)]
         alone = [members[0] for members in sets if len(members) == 1 and members not in counted]
         together = Columns.of(start.distributions, alone, self.draws, shared=True).sample(rng).unbind(-1) if alone else ()
         drawn = dict(zip(alone, together, strict=True))
-        codes_of = Columns.of(start.distributions, [members[0] for members in counted], 1, shared=True)
+        codes_of = Columns.of(start.distributions, [members[0] for members in counted if len(members) == 1], 1, shared=True)
         out = []
         for members in sets:
+            if members in counted and len(members) > 1:
+                out.append(self._combinations(model, start, members, levels))
+                continue
             if members in counted:
                 distribution = codes_of.distribution(members[0])
                 assert isinstance(distribution, DiscreteDistribution)

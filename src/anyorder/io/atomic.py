@@ -6,7 +6,7 @@ import socket
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ..errors import InputError, WriteError
@@ -27,6 +27,17 @@ def write_whole(path: Path, write: Callable[[str], None]) -> None:
         with open(beside, "rb") as file:
             os.fsync(file.fileno())
         os.replace(beside, path)
+        sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """So that a power cut does not bring the old file back; not every system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -73,7 +84,8 @@ def sweep(folder: Path) -> None:
     """Remove what processes of this machine that are no longer there had begun to write."""
     for name in os.listdir(folder):
         if (found := PART.fullmatch(name)) and not is_running(int(found[1])):
-            (folder / name).unlink(missing_ok=True)
+            with suppress(OSError):  # somebody else's, in a folder for everybody: it must not keep us from writing
+                (folder / name).unlink()
 
 
 def is_running(process: int) -> bool:

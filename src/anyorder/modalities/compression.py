@@ -3,17 +3,17 @@
 import io
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..archives import ArchiveModel, Codec, ModelSizeError, OpenArchive, Source, from_bytes
 from ..archives import compress as write_archive
-from ..coding import Archive
+from ..coding import Archive, Writable
 from ..errors import FormatError, InputError
 from ..validation import check_positive
 from .registry import modality_named, modality_of
 
 CODEC = "codec"  # what a file of a model calls the codec attached to it
-Write = Callable[[ArchiveModel, BinaryIO], None]
+Write = Callable[[ArchiveModel, Writable], None]
 
 
 def compress(X: Any, effort: float = 1.0, verify: bool = True) -> bytes:
@@ -30,7 +30,7 @@ def compress(X: Any, effort: float = 1.0, verify: bool = True) -> bytes:
     check_positive("effort", effort)
     source = modality_of(X).source(X, verify)
 
-    def write(model: ArchiveModel, file: BinaryIO) -> None:
+    def write(model: ArchiveModel, file: Writable) -> None:
         write_archive(model, source, file, verify=verify)
 
     plain = in_memory(write, ArchiveModel())
@@ -55,7 +55,7 @@ def decompress(archive: bytes) -> Any:
 def compress_with(codec: Codec, name: str, source: Source, verify: bool) -> bytes:
     """With a codec that whoever decompresses must have."""
 
-    def write(model: ArchiveModel, file: BinaryIO) -> None:
+    def write(model: ArchiveModel, file: Writable) -> None:
         write_archive(model, source, file, verify=verify)
 
     return in_memory(write, ArchiveModel(codec, name))

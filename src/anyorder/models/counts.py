@@ -102,6 +102,9 @@ class Counted(Trained):
     def dtype(self) -> torch.dtype:
         return self.model.dtype
 
+    def clear(self) -> None:
+        self.expected.clear()
+
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         own = None if context is None else context[:, 0]
         base = self.model(x, given, self.places_of(own))

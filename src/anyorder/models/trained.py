@@ -72,6 +72,9 @@ class Trained(nn.Module, ABC):
         """How many training rows it holds."""
         return 0
 
+    def clear(self) -> None:
+        """Drop what was kept of earlier questions to answer the next ones sooner: it may change their last bits."""
+
     def kernels(self) -> list[nn.Parameter]:
         """Weights of convolutions, which training treats differently."""
         return []

@@ -26,6 +26,7 @@ class UNetSize:
     attention: bool = False
     around: tuple[int, ...] = ()
     components: int = 5  # of the mixtures that shades and colours have as distributions
+    step_by_sines: bool = False  # SFARM's embeddings: if there is a step, by sines; mode and class in a quarter of the channels
 
 
 SIZES: dict[str, UNetSize] = {
@@ -34,11 +35,11 @@ SIZES: dict[str, UNetSize] = {
     "medium": UNetSize((48, 96), 2, patch=2),
     "large": UNetSize((96, 192, 256), 3, patch=2),
     # SFARM's Table 4: in_planes, doubled by every further layer; blocks per layer, going down and coming up; n_mix
-    "sfarm-mnist": UNetSize((32,), 4),
-    "sfarm-fashion-mnist": UNetSize((32,), 4, components=1),
-    "sfarm-cifar10": UNetSize((128,), 32, components=30),
-    "sfarm-celeba64": UNetSize((128, 256), 16, components=30),
-    "sfarm-imagenet64": UNetSize((128, 256), 16, components=30),
+    "sfarm-mnist": UNetSize((32,), 4, step_by_sines=True),
+    "sfarm-fashion-mnist": UNetSize((32,), 4, components=1, step_by_sines=True),
+    "sfarm-cifar10": UNetSize((128,), 32, components=30, step_by_sines=True),
+    "sfarm-celeba64": UNetSize((128, 256), 16, components=30, step_by_sines=True),
+    "sfarm-imagenet64": UNetSize((128, 256), 16, components=30, step_by_sines=True),
     # ARDM's: 32 blocks down and 32 up at full resolution, each with attention
     "ardm-cifar10": UNetSize((256,), 32, attention=True),
 }
@@ -63,7 +64,9 @@ class UNet(Network):
     and `depth` residual blocks, going down and coming up, at the lowest level each followed by attention if there is any.
     Images whose sides are no multiples are padded at the right and the bottom, and cut again. If variables are the digits
     of values up to `top`, larger ones get no probability. For every width in `around` each pixel is also told the mean of
-    what is known in a square of so many pixels around it, and how much that is.
+    what is known in a square of so many pixels around it, and how much that is. What is no pixel is added inside every
+    block; but if a column of the context is named as the `step`, that one is told by sines, and the others, such as SFARM's
+    mode and a class, fill a quarter of the channels of the first layer.
     """
 
     kind: ClassVar[str] = "unet"
@@ -81,12 +84,17 @@ class UNet(Network):
         attention: bool = False,
         top: int = 0,
         around: Sequence[int] = (),
+        step: int | None = None,
     ) -> None:
         super().__init__()
         check_sizes(schema, outputs, shape, widths, depth, context, patch)
         check_around(around)
         self.sizes = {"shape": list(shape), "widths": list(widths), "depth": depth, "context": list(context)}
         self.sizes |= {"patch": patch, "attention": attention, "top": top, "around": list(around)}
+        if step is not None:
+            if not 0 <= step < len(context):
+                raise InputError(f"UNet got step={step} with {len(context)} columns of context; expected the place of one.")
+            self.sizes["step"] = step
         height, width, channels = shape
         self.around = tuple(around)
         self.shape, self.patch, self.unit = (height, width, channels), patch, patch * 2 ** (len(widths) - 1)
@@ -95,11 +103,16 @@ class UNet(Network):
         self.centre = ((self.shades or levels_of(domain)) - 1) / 2
         self.register_buffer("top", digit_planes(top, levels_of(domain), channels), persistent=False)
         last = widths[-1]
-        self.context = ContextEmbedding(tuple(context), last) if context else None
-        told = last if context else 0
+        self.context: nn.Module | None = ContextEmbedding(tuple(context), last) if context else None
+        told, quarter = last if context else 0, 0
+        self.step, self.others, self.planes = step, [k for k in range(len(context)) if k != step], None
+        if step is not None:
+            self.context = StepEmbedding(context[step], last)
+            quarter = widths[0] // 4 if self.others else 0
+            self.planes = ContextEmbedding(tuple(context[k] for k in self.others), quarter) if quarter else None
         seen = 3 if self.shades else channels
         maps = (seen + channels) * (1 + len(around)) + 1
-        self.first = nn.Conv2d(maps * patch**2, widths[0], 3, padding=1)
+        self.first = nn.Conv2d(maps * patch**2, widths[0] - quarter, 3, padding=1)
         self.down = nn.ModuleList(ConvBlocks(w, depth, told) for w in widths[:-1])
         self.shrink = nn.ModuleList(nn.Conv2d(a, b, 2, stride=2) for a, b in pairwise(widths))
         self.middle = ConvBlocks(last, 2 * depth, told, attention)
@@ -109,8 +122,11 @@ class UNet(Network):
         self.last = nn.Conv2d(widths[0], outputs // (height * width) * patch**2, 3, padding=1)
 
     def forward(self, x: Values, given: Mask, context: Int[Tensor, "batch _"] | None = None) -> Float[Tensor, "batch outputs"]:
-        told = self.context(context) if self.context is not None and context is not None else None
+        told = self._told(context)
         h = self.first(self._inputs(x, given))
+        if self.planes is not None:
+            codes = torch.full((len(x), len(self.others)), -1) if context is None else context[:, self.others]
+            h = torch.cat([h, self.planes(codes.to(x.device))[:, :, None, None].expand(-1, -1, *h.shape[2:])], dim=1)
         kept = []
         for blocks, shrink in zip(self.down, self.shrink, strict=True):
             h = blocks(h, told)
@@ -126,6 +142,13 @@ class UNet(Network):
     def kernels(self) -> list[nn.Parameter]:
         outside = {id(self.first.weight), id(self.last.weight)}
         return [p for p in self.parameters() if p.ndim == 4 and id(p) not in outside]
+
+    def _told(self, context: Int[Tensor, "batch _"] | None) -> Float[Tensor, "batch told"] | None:
+        """What is added inside every block."""
+        if self.context is None or context is None:
+            return None
+        told: Tensor = self.context(context if self.step is None else context[:, self.step])
+        return told
 
     def _inputs(self, x: Values, given: Mask) -> Maps:
         """Codes scaled to -1 .. 1 and 0 where hidden, then what is known, then where there is an image at all."""
@@ -164,6 +187,23 @@ def digit_planes(top: int, base: int, channels: int) -> Tensor:
     if digits and channels % len(digits):
         raise InputError(f"UNet got {channels} channels for values of {len(digits)} digits; expected a multiple.")
     return torch.tensor(digits, dtype=torch.long)
+
+
+class StepEmbedding(nn.Module):
+    """A whole number below `most` as sines and cosines of many periods, mixed; -1 means unknown."""
+
+    frequency: Tensor
+
+    def __init__(self, most: int, width: int) -> None:
+        super().__init__()
+        half = max(1, width // 2)
+        self.register_buffer("frequency", float(max(most, 2)) ** -(torch.arange(half) / half), persistent=False)
+        self.mix = nn.Sequential(nn.Linear(2 * half, width), nn.SiLU())
+
+    def forward(self, step: Int[Tensor, " batch"]) -> Float[Tensor, "batch width"]:
+        angle = step[:, None] * self.frequency
+        told: Tensor = self.mix(torch.cat([angle.sin(), angle.cos()], dim=-1))
+        return told * (step >= 0)[:, None]
 
 
 class ConvBlocks(nn.Module):

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import re
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -11,11 +10,11 @@ from typing import Any, NamedTuple, final
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 
 from ..errors import FormatError, InputError
-from ..io.atomic import write_whole
+from ..io.atomic import write_bytes
 from ..models.trained import BAD_CONTENT, WHY_REFUSED, Trained, check_answers, check_same, described, rebuilt
 
 MODEL_FORMAT = 1
@@ -58,7 +57,7 @@ def description_in(path: Path, about: Mapping[str, Any]) -> Any:
     if "model" in about:
         return about["model"]
     if "network" in about:
-        return {"kind": "network", **about}
+        return {**about, "kind": "network"}
     raise FormatError(f"{path.name} was written by an earlier version of anyorder, which kept other models. {WHY_REFUSED}")
 
 
@@ -155,21 +154,7 @@ def write_tensors(path: Path, tensors: dict[str, Tensor], about: dict[str, Any])
     if wrong:
         raise InputError(f"Cannot write {path.name}: {wrong[0]!r} holds something else than finite float32 or float16 numbers.")
     ready = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    write_whole(path, lambda beside: put_tensors(ready, beside, metadata))
-
-
-def put_tensors(tensors: dict[str, Tensor], place: str, metadata: dict[str, str]) -> None:
-    """safetensors has an error of its own for a full disk."""
-    try:
-        save_file(tensors, place, metadata)
-    except SafetensorError as error:
-        raise OSError(reason_of(error)) from error
-
-
-def reason_of(error: SafetensorError) -> str:
-    """`No space left on device` out of all that safetensors says around it."""
-    found = re.search(r"([A-Z][^:()]+?) \(os error \d+\)", str(error))
-    return found[1] if found else str(error).rstrip(".")
+    write_bytes(path, save(ready, metadata))  # safetensors' own writing leaves a file of its own name if it is killed
 
 
 def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tensor]]:
@@ -192,7 +177,7 @@ def read_tensors(path: Path, kind: str) -> tuple[dict[str, Any], dict[str, Tenso
 
 def may_be_kept(name: str, tensor: Tensor) -> bool:
     if tensor.dtype == torch.uint8:
-        return name.startswith(ATTACHED) or name == "held"
+        return name.startswith(ATTACHED) or name in ("held", "packed")
     return not name.startswith(ATTACHED) and tensor.dtype in KEPT and bool(tensor.isfinite().all())
 
 

@@ -17,6 +17,7 @@ from ..models.any_order import Context, Model
 from ..models.trained import Trained
 from ..schema import Mask, Values
 from .checkpoint import Check, RunState, fingerprint_of_run, load_run, save_run
+from .distributed import ALONE, World
 from .objectives import Edges, Objective, ardm
 from .optimizer import Descent
 
@@ -68,6 +69,7 @@ class EnoughError(Exception):
 
 M = TypeVar("M", bound=Trained)
 Resample = Callable[[Values, Generator], Values]
+OF_RANK = 500_000_003  # between the seeds of two ranks
 MOST_MASKS, MOST_MASK_CELLS = 4096, 2**18  # of how many rows the edges are drawn at once
 
 
@@ -121,10 +123,14 @@ def fit(
     checkpoint: str | Path | None = None,
     resample: Resample | None = None,
     copies: Tensor | None = None,
+    parts: tuple[Tensor, Tensor] | None = None,
+    world: World = ALONE,
 ) -> Fitted[M]:
     """Train `model` in place and leave it with the averaged weights of least held-out nats.
 
-    `copies` says how often every row counts.
+    `copies` says how often every row counts. `parts` are the rows to train on and those to score, if they are not to be drawn
+    as `split` draws them. In a `world` of several processes all have the same rows and first weights; each trains on batches of
+    its own, gradients are averaged, and all end with the same weights.
     `resample` makes the values of every batch from the rows of x, such as black and white pixels from shades of grey.
     Ctrl-C ends training early with the best weights so far; so does a `progress` that raises `EnoughError`.
     With `checkpoint`, the whole state is written there at every check, and calling `fit` again with the same arguments goes
@@ -140,10 +146,13 @@ def fit(
     rows = Rows(
         torch.where(present, x, 0.0).to(device, model.dtype), present.to(device), None if context is None else context.to(device)
     )
-    train, held_out = (rows[repeated(some, copies).to(device)] for some in split(rows.present.cpu(), recipe))
-    run = Run(model.to(device), train, held_out, recipe, started=time.monotonic(), resample=resample)
+    drawn = split(rows.present.cpu(), recipe) if parts is None else parts
+    train, held_out = (rows[repeated(some, copies).to(device)] for some in drawn)
+    run = Run(model.to(device), train, held_out, recipe, started=time.monotonic(), resample=resample, world=world)
     if checkpoint is not None:
-        run.attach(Path(checkpoint), fingerprint_of_run(recipe, rows.x, rows.present, rows.context, *model.state_dict().values()))
+        data = (rows.x, rows.present, rows.context, *model.state_dict().values(), *(parts or ()))
+        identity = fingerprint_of_run(recipe, *data)
+        run.attach(Path(checkpoint), identity if world.size == 1 else f"{identity}/{world.size}")
     stopped: Literal["finished", "early", "interrupted"]
     try:
         with threads_for(model, recipe.batch_size):
@@ -206,8 +215,10 @@ class Run:
         recipe: Recipe,
         started: float,
         resample: Resample | None = None,
+        world: World = ALONE,
     ) -> None:
         self.model, self.train, self.recipe, self.started, self.resample = model, train, recipe, started, resample
+        self.world = world
         self.held_out = held_out if resample is None else held_out.made(resample, recipe.seed)  # the same at every check
         self.averaged = copy.deepcopy(model).eval().requires_grad_(False)
         kernels = model.kernels()
@@ -238,9 +249,9 @@ class Run:
             self.best = copy.deepcopy(self.averaged.state_dict())
         check = Check(self.step, recipe.steps, total / (self.step - first), score, best, time.monotonic() - self.started)
         self.history.append(check)
-        if self.path is not None:
+        if self.path is not None and self.world.is_writer:
             save_run(self.path, self.model, self.state())
-        if progress is not None:
+        if progress is not None and self.world.is_writer:
             progress(check)
 
     def one_step(self) -> float:
@@ -249,7 +260,7 @@ class Run:
         rows, edges = self.next_batch()
         batch = self.train[rows]
         if self.resample is not None:
-            batch = batch.made(self.resample, recipe.seed * 9_176_263 + self.step + 1)
+            batch = batch.made(self.resample, recipe.seed * 9_176_263 + self.step + 1 + self.world.rank * OF_RANK)
         nats = edge_loss(self.model, batch.x, edges, batch.context).mean()
         if not torch.isfinite(nats):
             raise TrainingError(
@@ -258,6 +269,7 @@ class Run:
             )
         self.descent.zero_grad()
         (nats / batch.x.shape[1]).backward()  # per variable, so that one learning rate suits every width
+        self.world.average([p.grad for p in self.model.parameters() if p.grad is not None])
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0, foreach=True)
         self.descent.step(min(1.0, 2 * (1 - self.step / recipe.steps)))  # constant, then linearly down over the second half
         decay = min(recipe.average, (1 + self.step) / (10 + self.step))  # young averages forget their random start
@@ -268,19 +280,19 @@ class Run:
 
     def next_batch(self) -> tuple[Tensor, Edges]:
         """The rows and edges of this step. Edges are drawn for many steps at once, which is several times cheaper."""
-        size, variables = min(self.recipe.batch_size, len(self.train)), self.train.x.shape[1]
+        size, variables = min(self.recipe.batch_size, len(self.train) // self.world.size), self.train.x.shape[1]
         steps = max(1, min(MOST_MASKS, MOST_MASK_CELLS // variables) // size)
         block, place = divmod(self.step, steps)
         if block != self.block:
             # Row by row through all batches: depths are spread evenly over the draw, and so over every batch.
             self.rows = torch.stack([self.batch_rows(block * steps + s, size) for s in range(steps)], dim=1)  # (size, steps)
-            self.rng.manual_seed(self.recipe.seed * 1_000_003 + block)
+            self.rng.manual_seed(self.recipe.seed * 1_000_003 + block + self.world.rank * OF_RANK)
             self.block, self.edges = block, self.recipe.objective.sample(self.train.present[self.rows.flatten()], self.rng)
         return self.rows[:, place], self.edges[place::steps]
 
     def batch_rows(self, step: int, size: int) -> Tensor:
-        """The rows of a step: every epoch in a new order, told by the step alone."""
-        per_epoch = len(self.train) // size
+        """The rows of a step: every epoch in a new order, told by the step alone; each rank takes every so many-th batch."""
+        per_epoch, step = len(self.train) // size, step * self.world.size + self.world.rank
         epoch, place = divmod(step, per_epoch)
         if epoch != self.epoch:
             rng = Generator().manual_seed(self.recipe.seed * 7_368_787 + epoch + 1)
@@ -290,8 +302,11 @@ class Run:
     def score(self) -> float:
         rng = Generator(device=self.train.x.device).manual_seed(self.recipe.seed)
         rows = self.held_out
+        if len(rows) >= self.world.size > 1:
+            rows = rows[torch.arange(self.world.rank, len(rows), self.world.size)]
         draws = max(4, 2048 // len(rows))
-        return held_out_nats(self.averaged, rows.x, rows.present, self.recipe.objective, rng, rows.context, draws)
+        nats = held_out_nats(self.averaged, rows.x, rows.present, self.recipe.objective, rng, rows.context, draws)
+        return self.world.mean(nats, float(len(rows)))
 
     def attach(self, path: Path, identity: str) -> None:
         """Go on from the file if there is one, and write there from now on."""

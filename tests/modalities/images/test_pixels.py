@@ -1,5 +1,8 @@
 """Images in and out: arrays of every usual form, files, folders, masks, and what is refused."""
 
+import struct
+import zlib
+
 import numpy as np
 import pytest
 import torch
@@ -180,3 +183,17 @@ def test_a_grid_holds_every_image(tmp_path):
     write_film(tmp_path / "film.gif", [sheet, sheet // 2])
     with Image.open(tmp_path / "film.gif") as film:
         assert film.n_frames == 2
+
+
+@pytest.mark.parametrize("side", [9000, 11000, 60000])
+def test_an_image_that_claims_to_be_giant_is_refused_before_it_is_unpacked(tmp_path, side):
+    """Three sizes: beyond ours, where Pillow warns, and where it refuses."""
+
+    def chunk(name, content):
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    head = chunk(b"IHDR", struct.pack(">IIBBBBB", side, side, 8, 0, 0, 0, 0))
+    parts = [b"\x89PNG\r\n\x1a\n", head, chunk(b"IDAT", zlib.compress(bytes(100))), chunk(b"IEND", b"")]
+    (tmp_path / "a.png").write_bytes(b"".join(parts))
+    with pytest.raises(InputError, match=r"a\.png (claims 9000 x 9000 pixels; at most|cannot be read as an image: Image size)"):
+        read_image(tmp_path / "a.png")

@@ -55,7 +55,8 @@ def test_modes_reveal_their_region_first():
     shape = (4, 4, 1)
     question = Question.joint(torch.ones(50, 16, dtype=torch.bool))
     several = [regions.half(shape, name) for name in regions.HALVES] + [regions.interior(shape), ~regions.interior(shape)]
-    uniform, *staged = regions.modes(shape)
+    uniform, *staged = regions.modes(shape).values()
+    assert tuple(regions.modes(shape)) == regions.MODES
     assert uniform.rank(question, seeded()).float().mean(0).std() < 1.5
     for order, region in zip(staged, several, strict=True):
         rank = order.rank(question, seeded())

@@ -8,12 +8,14 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import torch
 
 from anyorder.errors import FormatError, InputError
 from anyorder.modalities.tables.columns import FARTHEST_IN_SCALES, CategoryColumn, level_from_json, level_to_json
 from anyorder.modalities.tables.encoder import TableEncoder, encode_value
+from anyorder.modalities.tables.table_files import read_table
 
 MAKERS = {"pandas": lambda t: t, "polars": pl.from_pandas, "arrow": lambda t: pa.Table.from_pandas(t, preserve_index=False)}
 
@@ -189,3 +191,29 @@ def test_new_rows_have_the_dtypes_of_the_table(make):
     assert types(made) == types(table)
     assert cells_of(made, "i") == [1, 2, 5, 9]
     assert cells_of(made, "f") == [0.25] * 4
+
+
+def test_nan_beside_null_is_a_gap_in_every_library(tmp_path):
+    """Arrow, Parquet and polars keep NaN apart from null; whichever it is, there is no value."""
+    number = [1.5, float("nan"), None, 2.5, 0.0, float("nan")]
+    table = pa.table({"number": pa.array(number, from_pandas=False), "whole": pa.array([1.0, 2, None, float("nan"), 3, 4])})
+    pq.write_table(table, tmp_path / "t.parquet")
+    masked = pd.DataFrame(
+        {name: pd.array(column.to_numpy(), dtype="Float64") for name, column in zip("ab", table.columns, strict=True)}
+    )
+    hidden = pd.DataFrame({name: column / column * column for name, column in masked.items()})  # 0 / 0 is NaN, and no NA
+    arrow = table.to_pandas(types_mapper=pd.ArrowDtype)
+    for made in (
+        table,
+        read_table(tmp_path / "t.parquet"),
+        pl.from_arrow(table),
+        pl.read_parquet(tmp_path / "t.parquet"),
+        masked,
+        arrow,
+    ):
+        x, present = TableEncoder.learn(made).encode(made)
+        assert present.tolist() == [[True, True], [False, True], [False, False], [True, False], [True, True], [False, True]]
+        assert x[present].isfinite().all()
+    x, present = TableEncoder.learn(hidden).encode(hidden)
+    assert present[:, 0].tolist() == [True, False, False, True, False, False]
+    assert x[present].isfinite().all()

@@ -204,6 +204,7 @@ def table(sigma, rows, seed, whole):
     return pd.DataFrame({"a": a.round(2), "g": g, "y": np.round(y) if whole else y})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sigma", "whole"), [(3, True), (2, False)])
 def test_intervals_cover_what_they_should_and_scores_are_no_worse(sigma, whole):
     train, test = table(sigma, 700, 1, whole), table(sigma, 1000, 2, whole)

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 import torch
 
-from anyorder.cli.models import without_weights
 from anyorder.errors import InputError
 from anyorder.estimator import AnyOrder
+from anyorder.modalities.tables.table_files import without_weights
 from anyorder.modalities.tables.table_model import copies_of
 from anyorder.models.memory import Memory
 from anyorder.schema import Category, Recorded, Schema
@@ -55,7 +55,7 @@ def test_a_weight_of_nothing_is_no_row():
     weighted = AnyOrder(effort=EFFORT).fit(odd, sample_weight=weight)
     without = AnyOrder(effort=EFFORT).fit(odd[weight > 0])
     assert weighted.levels("g") == ("u", "v")
-    assert weighted.fit_info_["rows"] == len(without.model_.rows) == len(weighted.model_.rows)
+    assert weighted.fitted_.fit_info["rows"] == len(without.model_.rows) == len(weighted.model_.rows)
     assert weighted.conditional({"g": "u"}, "b").share("yes") == without.conditional({"g": "u"}, "b").share("yes")
     assert weighted.conditional({"g": "u"}, "b").prob("yes") == pytest.approx(
         without.conditional({"g": "u"}, "b").prob("yes"), abs=0.06
@@ -134,7 +134,7 @@ def test_a_column_of_weights_is_taken_out_of_a_file():
 
 
 def test_weights_are_for_tables():
-    with pytest.raises(InputError, match="sample_weight is for tables, not for images"):
+    with pytest.raises(InputError, match="sample_weight= is for tables; this is an array of images"):
         AnyOrder().fit(np.zeros((4, 8, 8), dtype=np.uint8), sample_weight=np.ones(4))
-    with pytest.raises(InputError, match="sample_weight is for tables, not for a codec"):
+    with pytest.raises(InputError, match="sample_weight is not for a codec"):
         AnyOrder(codec=True).fit(FRAME, sample_weight=np.ones(len(FRAME)))

@@ -1,24 +1,23 @@
 """Files of images that hold pixels of at most eight bits and nothing else: those that may be written anew."""
 
 import io
-import os
 import struct
 from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Any, ClassVar, NamedTuple, final
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 
 from ...archives import ClosedArchive, Codec, Done, Lost, OpenArchive, Source
 from ...archives.archive import MOST_ARCHIVE_BYTES
 from ...archives.blocks import MODELLED, MOST_REST, PLAIN, Content, crc, shorter
-from ...errors import AnyOrderError, FormatError, InputError, WriteError
-from ...io.atomic import write_bytes
+from ...archives.folders import checked_name, every_file, write_files
+from ...errors import AnyOrderError, FormatError, InputError
 from ...models.trained import BAD_CONTENT
 from ...schema import Values
 from .pixels import ImageEncoder
@@ -152,7 +151,7 @@ def kind_of_file(encoder: ImageEncoder, image: Image.Image | None) -> tuple[str,
 def unpack_files(codec: ImageCodec | None, content: Content, count: int) -> list[tuple[str, Image.Image | bytes]]:
     """Every file: its image, or its bytes."""
     try:
-        names = [checked_image(str(name)) for name in content.notes["names"]]
+        names = [checked_name(str(name)) for name in content.notes["names"]]
         whole = {int(k): int(length) for k, length in content.notes.get("whole", {}).items()}
     except FormatError:
         raise
@@ -184,7 +183,7 @@ def readable(encoder: ImageEncoder, name: str, raw: bytes) -> Image.Image | None
             image.load()
             usual = image.mode in (("RGB",) if encoder.channels == 3 else ("1", "L")) and not set(image.info) - HARMLESS
             return image.copy() if usual else None
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 
@@ -200,25 +199,6 @@ def file_of(name: str, image: Image.Image | bytes) -> bytes:
     kind, out = PIXEL_FORMATS.get(PurePosixPath(name).suffix.lower()), io.BytesIO()
     image.save(out, format=kind.name if kind else "PNG")
     return out.getvalue()
-
-
-def checked_image(name: str, kind: type[PurePath] = PurePath) -> str:
-    """A name that stays inside its folder, on a system with such paths."""
-    path = kind(name)
-    if path.anchor or not path.parts or ".." in path.parts or "\0" in name or not is_text_chunk(name):
-        raise FormatError(f"The archive holds a file called {name!r}, which would lie outside of its folder.")
-    return name
-
-
-def is_text_chunk(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-UNREADABLE = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
 class ImageSource(Source):
@@ -308,33 +288,12 @@ class FolderSource(ImageSource):
             return image.mode == found.mode and np.array_equal(as_array(image), as_array(found))
 
 
-def every_file(folder: Path) -> Iterator[Path]:
-    """All files below a folder; what cannot be kept, or not be read, is named."""
-    for place, folders, files in os.walk(folder, onerror=refused):
-        for path in (Path(place) / name for name in (*folders, *files)):
-            if not is_text_chunk(path.name):
-                raise InputError(f"The name {path.name!r} is no UTF-8 text, and could not be kept: rename it.")
-            if path.is_dir() and path.is_symlink():
-                raise InputError(
-                    f"{str(path)!r} is a link to a folder, which is not kept: compress that folder, or remove the link."
-                )
-            if not path.is_dir() and not path.is_file():
-                raise InputError(
-                    f"{str(path)!r} is neither a file nor a folder (or a link to nothing), and cannot be kept: remove it."
-                )
-        yield from (Path(place) / name for name in files)
-
-
-def refused(error: OSError) -> None:
-    raise InputError(f"The folder {error.filename!r} cannot be read ({error.strerror}).") from error
-
-
 def mode_and_size(path: Path) -> tuple[str, tuple[int, int]] | None:
     """Of an image that a codec could know; nothing but the head of the file is read."""
     try:
         with Image.open(path) as image:
             return (image.mode, image.size) if image.mode in ("1", "L", "RGB") else None
-    except UNREADABLE:
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 
@@ -342,7 +301,7 @@ def pixels_of(path: Path) -> Pixels | None:
     try:
         with Image.open(path) as image:
             return as_array(image)
-    except UNREADABLE:
+    except Exception:  # whatever Pillow says of it, it is no image that a model could know
         return None
 
 
@@ -369,12 +328,20 @@ def decompress_array(archive: OpenArchive, rows: range | None = None, done: Done
             content = Lost(some.start // archive.per_block, some, told(error))
         if isinstance(content, Lost):
             lost.append(content)
-            pixels = np.zeros(size if some.start < archive.there else (0, *shape[1:]), dtype)
+            pixels = blank(size if some.start < archive.there else (0, *shape[1:]), dtype)
         parts.append(pixels[max(wanted.start - some.start, 0) : wanted.stop - some.start])
         if done is not None:
             done(some.stop, wanted.stop)
     whole = np.concatenate(parts) if parts else np.zeros((0, *shape[1:]), dtype)
     return whole.astype(dtype, copy=False), lost  # in its byte order
+
+
+def blank(shape: tuple[int, ...], dtype: np.dtype[Any]) -> Pixels:
+    """What stands for lost images."""
+    try:
+        return np.zeros(shape, dtype)
+    except MemoryError as error:
+        raise FormatError(f"The archive claims to hold images of shape {shape}, which do not fit into memory.") from error
 
 
 def told(error: BaseException) -> str:
@@ -407,23 +374,11 @@ def decompress_folder(archive: OpenArchive, folder: Path, done: Done | None = No
             if isinstance(content, Lost):
                 lost.append(content)
             else:
-                lost.extend(write_files(archive, folder, some, content))
+                found = unpack_files(image_codec(archive.codec), content, len(some))
+                files = ((name, file_of(name, one)) for name, one in found)
+                lost.extend(write_files(folder, files, some, archive.per_block))
         except BROKEN as error:
             lost.append(Lost(some.start // archive.per_block, some, told(error)))
         if done is not None:
             done(some.stop, archive.count)
     return lost
-
-
-def write_files(archive: OpenArchive, folder: Path, some: range, content: Content) -> Iterator[Lost]:
-    """All files of a block; those that cannot be written are told."""
-    for number, (name, found) in enumerate(unpack_files(image_codec(archive.codec), content, len(some)), some.start):
-        path = folder / name
-        try:
-            if os.path.lexists(path):  # also a name that differs by case only, where that makes no difference
-                raise FileExistsError(0, "it is there already")
-            path.parent.mkdir(parents=True, exist_ok=True)
-            write_bytes(path, file_of(name, found))
-        except OSError as error:
-            why = str(error) if isinstance(error, WriteError) else f"{name!r} cannot be written ({error.strerror})"
-            yield Lost(some.start // archive.per_block, range(number, number + 1), why)

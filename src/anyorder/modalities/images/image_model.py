@@ -12,12 +12,13 @@ from torch import Generator, Tensor
 
 from ...distributions import ColourMixture, LogisticMixture, default_head
 from ...errors import InputError
-from ...inference import ModeAndStep, fixed_orders, mixture_log_prob, sample, seeded, walk
+from ...inference import ModeAndStep, fixed_orders, mixture_log_prob, plan, sample, seeded, step_losses, walk
 from ...models.any_order import AnyOrderModel
 from ...networks import SIZES, UNet, UNetSize
 from ...schema import Mask, Values
-from ...subsets import Order, Precedence, Quadratic, Question, RandomOrder, Repeated, Schedule
+from ...subsets import Order, Planned, Precedence, Quadratic, Question, RandomOrder, Repeated, Schedule
 from ...training import Check, Objective, Recipe, ardm, fit
+from ...training.distributed import this_world
 from ...validation import is_whole, whole_number
 from ..base import Document, Fitted, Training, chosen_schedule
 from .pixels import ImageEncoder
@@ -32,9 +33,16 @@ Label = Any  # None, the number of a class, or its name if classes have names; o
 
 
 def build_image_model(
-    encoder: ImageEncoder, size: UNetSize = SIZES["small"], context: tuple[int, ...] = (), seed: int = 0
+    encoder: ImageEncoder,
+    size: UNetSize = SIZES["small"],
+    context: tuple[int, ...] = (),
+    seed: int = 0,
+    step: int | None = None,
 ) -> AnyOrderModel:
-    """An untrained U-Net; `context` is how many codes each thing has that it may be told, such as the class of an image."""
+    """An untrained U-Net; `context` is how many codes each thing has that it may be told, such as the class of an image.
+
+    `step` is the column of the context that counts the values that are known, if there is one.
+    """
     schema = encoder.schema
     head = default_head(schema.variables[0].domain)
     if isinstance(head, LogisticMixture | ColourMixture):
@@ -53,6 +61,7 @@ def build_image_model(
             size.attention,
             top=encoder.levels - 1 if encoder.base else 0,
             around=size.around,
+            step=step if size.step_by_sines else None,
         )
     return AnyOrderModel(schema, heads, network)
 
@@ -69,12 +78,14 @@ def fit_images(
     modes = () if objective is None else objective.modes()
     told = (len(modes), len(encoder) + 1) if modes else ()
     classes = () if labels is None else (int(labels.max()) + 1,)
-    model = build_image_model(encoder, size, (*told, *classes), training.seed)
+    model = build_image_model(encoder, size, (*told, *classes), training.seed, 1 if modes else None)
     context = None if labels is None else mostly_told(labels, training.seed)
     recipe = image_recipe(encoder, len(x), max(1, round(IMAGE_STEPS * training.effort)), training.seed, training.device)
     if objective is not None:
         recipe = replace(recipe, objective=objective.named(named_orders(encoder)))
-    fitted = fit(model, x, torch.ones_like(x, dtype=torch.bool), recipe, context, training.progress)
+    world = this_world()
+    known = torch.ones_like(x, dtype=torch.bool)
+    fitted = fit(model, x, known, recipe, context, training.progress, checkpoint=world.checkpoint, world=world)
     if fitted.stopped == "interrupted":
         raise KeyboardInterrupt
     return FittedImages(encoder, fitted.model.cpu(), fitted.history, modes=modes)
@@ -158,6 +169,7 @@ class FittedImages(Fitted):
     def describe(self) -> Document:
         return {
             "what": self.encoder.says(),
+            "network": "a U-Net",
             "held_out_bits_per_dimension": self.held_out_bits,
             "parameters": self.weights,
             "keeps_rows": 0,
@@ -264,6 +276,14 @@ class FittedImages(Fitted):
         context, cut = self._context(label, len(x), mode), self._schedule(steps, schedule)
         out = mixture_log_prob(self.model, x, Question(~asked, asked), several, schedule=cut, context=context)
         return out.double().numpy()
+
+    def plan(self, X: Any, steps: int, *, seed: int = 0) -> Planned:
+        """The schedule of so many steps that costs images like these the fewest nats."""
+        if self.encoder.base:
+            raise InputError(f"Values with {self.encoder.digits} digits each are revealed digit after digit: use steps=.")
+        x = self.encoder.encode(X)
+        losses = step_losses(self.model, x, torch.ones_like(x, dtype=torch.bool), seeded(seed))
+        return plan(losses, whole_number("steps", steps, 1))
 
     def _drawn(self, x: Values, known: Mask, how: "Drawing", rng: Generator) -> Values:
         parts = [

@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
 from ...errors import FormatError, InputError
@@ -19,6 +19,7 @@ from ...validation import is_whole
 Pixels = NDArray[Any]
 IMAGE_SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".tif", ".tiff", ".gif")
 MOST_PIXELS = 2**16  # variables of an image that anyone would model here
+MOST_READ = 2**26  # pixels of a file that is read at all
 
 
 @final
@@ -211,6 +212,8 @@ def read_image(path: str | Path) -> Pixels:
     path = Path(path)
     try:
         with Image.open(path) as image:
+            if image.width * image.height > MOST_READ:
+                raise InputError(f"{path.name} claims {image.width} x {image.height} pixels; at most {MOST_READ} are read.")
             image.load()
             if "A" in image.getbands() or "transparency" in image.info:
                 raise InputError(f"{path.name} has transparent pixels; expected grey or colour. Put it on a background first.")
@@ -219,7 +222,9 @@ def read_image(path: str | Path) -> Pixels:
             return np.asarray(image.convert("L" if image.mode in ("1", "L") else "RGB"))
     except FileNotFoundError:
         raise InputError(f"There is no file {path}.") from None
-    except (UnidentifiedImageError, OSError, SyntaxError) as error:
+    except InputError:
+        raise
+    except Exception as error:  # what a damaged file leads to in Pillow is for it to choose
         raise InputError(f"{path.name} cannot be read as an image: {error}.") from error
 
 

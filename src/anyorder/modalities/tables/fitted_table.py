@@ -13,9 +13,20 @@ from torch import Tensor
 
 from ...distributions import DiscreteDistribution
 from ...errors import InputError
-from ...inference import best_guess, drawn_together, fixed_orders, interval, mixture_log_prob, path_terms, sample, seeded
+from ...inference import (
+    best_guess,
+    drawn_together,
+    fixed_orders,
+    interval,
+    mixture_log_prob,
+    path_terms,
+    plan,
+    sample,
+    seeded,
+    step_losses,
+)
 from ...models.trained import Trained
-from ...subsets import CanonicalOrder, Even, MixtureOfOrders, Order, Question, Schedule
+from ...subsets import CanonicalOrder, Even, MixtureOfOrders, Order, Planned, Question, Schedule
 from ...training import Check
 from ...validation import by_name, check_share, whole_number
 from ..base import Document, Fitted, chosen_schedule
@@ -93,6 +104,11 @@ class FittedTable(Fitted):
         several, cut = self._orders(orders, order), chosen_schedule(steps, schedule, Even)
         log_p = mixture_log_prob(self.model, x, question, several, schedule=cut)
         return log_p.double().numpy() + shares
+
+    def plan(self, X: Frame, steps: int, *, seed: int = 0) -> Planned:
+        """The schedule of so many steps that costs rows like these the fewest nats."""
+        x, present = self.encoder.encode(X)
+        return plan(step_losses(self.model, x, present, seeded(seed)), whole_number("steps", steps, 1))
 
     def transform(self, X: Frame) -> Frame:
         """X with its gaps filled with best guesses."""

@@ -23,6 +23,7 @@ from .dataframes import Frame, Sentinels, as_frame, given_back, rows_of
 from .encoder import TableEncoder, look_at
 from .fitted_table import FittedTable, tell_of_y
 from .preview import Preview
+from .streams import StreamedTable, holds_tables, is_streamed, read_stream
 from .table_files import (
     Dialect,
     in_bytes,
@@ -60,16 +61,23 @@ class Tables(Modality):
         sample_weight: Any = None,
     ) -> FittedTable:
         tell_of_y(y)
+        streamed = X if isinstance(X, StreamedTable) else None
+        if streamed is not None:
+            encoder, X = self._look_at(streamed.for_encoder(), streamed.kinds(by_name("kinds", kinds)), na), streamed.sample
         copies = None if sample_weight is None else copies_of(sample_weight, len(as_frame(X)), training.seed)
         if copies is not None:
             X, copies = rows_of(X, copies > 0), copies[copies > 0]
-        encoder = self._look_at(X, by_name("kinds", kinds), na)
+        if streamed is None:
+            encoder = self._look_at(X, by_name("kinds", kinds), na)
         x, present = encoder.encode(X)
         effort, seed, device, progress = training
         objective = None if objective is None else objective.named({}).untold()
         trained = fit_table(encoder.schema, x, present, effort, keep_rows, seed, device, progress, copies, objective)
         template = X[:0] if isinstance(X, np.ndarray) else given_back(as_frame(X).head(0), X)
-        return FittedTable(encoder, trained.model.cpu(), trained.history, template, {"rows": len(x), "effort": effort})
+        info = {"rows": len(x) if streamed is None else len(streamed), "effort": effort}
+        if streamed is not None and not streamed.is_whole:
+            info["sampled"] = len(x)
+        return FittedTable(encoder, trained.model.cpu(), trained.history, template, info)
 
     def rebuild(self, model: Trained, about: Mapping[str, Any], history: list[Check]) -> FittedTable:
         encoder = TableEncoder.from_json(about["table"])
@@ -93,7 +101,8 @@ class Tables(Modality):
         return frame_like_source(found, archive.form), lost
 
     def reads(self, path: Path) -> bool:
-        return str(path) == "-" or is_table(path)
+        """A file of rows, a pattern of such files, or a folder of nothing else."""
+        return str(path) == "-" or is_table(path) or (path.is_dir() and holds_tables(path))
 
     def read(
         self,
@@ -102,8 +111,16 @@ class Tables(Modality):
         decimal: str | None = None,
         encoding: str | None = None,
         weight: str | None = None,
+        stream: bool | None = None,
     ) -> DataFile:
-        """The table in a file; `weight` is a column that says how often every row counts, and is not learned."""
+        """The table in a file; `weight` is a column that says how often every row counts, and is not learned.
+
+        Large files, folders and patterns are read in parts (`stream`): what does not fit in memory is sampled.
+        """
+        if is_streamed(path, stream):
+            if weight is not None:
+                raise InputError("--weight is for a table that is read as a whole: --no-stream, and one file. Leave it out.")
+            return DataFile(read_stream(path, Dialect(sep, decimal, encoding), stream))
         frame, weights = without_weights(read_table(path, dialect=Dialect(sep, decimal, encoding)), weight)
         return DataFile(frame, None, weights)
 

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple, final
-from zipfile import BadZipFile
 
 from ...errors import AnyOrderError, FormatError, InputError
 from ...io.atomic import check_place, write_bytes
@@ -199,14 +198,15 @@ def read_bytes(path: Path) -> bytes:
     if path.suffix.lower() != ".gz":
         return content
     try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
+            return flowing(file, path.name, lines=True)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise FormatError(f"{path.name} is no whole gzip file ({error}). Copy it again, or name it without .gz.") from error
 
 
-def flowing(stream: Any, name: str) -> bytes:
-    """All that comes out of a pipe, if it is a table and ends."""
-    parts, size, lines = list[bytes](), 0, False
+def flowing(stream: Any, name: str, lines: bool = False) -> bytes:
+    """All that comes out of a pipe, if it ends, and is a table unless `lines` says that no line ends are needed."""
+    parts, size = list[bytes](), 0
     while part := stream.read(2**20):
         parts.append(part)
         size, lines = size + len(part), lines or b"\n" in part
@@ -296,9 +296,9 @@ def unread_parquet(name: str) -> Iterator[None]:
         yield
     except ImportError as error:
         raise InputError(f"Reading {name} needs pyarrow, which is not installed: pip install pyarrow.") from error
-    except (ValueError, OSError, NotImplementedError) as error:
-        if isinstance(error, AnyOrderError):
-            raise
+    except AnyOrderError:
+        raise
+    except Exception as error:  # what a damaged file leads to in another library is for it to choose
         raise FormatError(f"{name} is not a parquet file, or not a whole one ({first_line(error)}).") from error
 
 
@@ -310,7 +310,7 @@ def read_excel(name: str, content: bytes) -> Frame:
         frame = pd.read_excel(sheets, sheet_name=0)
     except ImportError as error:
         raise InputError(f"Reading {name} needs openpyxl, which is not installed: pip install 'anyorder[excel]'.") from error
-    except (ValueError, OSError, KeyError, BadZipFile) as error:
+    except Exception as error:  # as with parquet
         raise FormatError(f"{name} is not an Excel workbook, or not a whole one ({first_line(error)}).") from error
     if len(sheets.sheet_names) > 1:
         others = ", ".join(map(repr, sheets.sheet_names[1:]))
@@ -328,7 +328,7 @@ def read_json_lines(name: str, content: bytes) -> Frame:
             continue
         try:
             row = json.loads(line)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise FormatError(f"Line {number} of {name} is no JSON ({error}). Expected one object a line.") from error
         if not isinstance(row, dict):
             raise FormatError(
@@ -448,9 +448,9 @@ def json_value(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value.item() if hasattr(value, "item") else str(value)
 
 
-def delimited(frame: Frame, separator: str) -> str:
+def delimited(frame: Frame, separator: str, header: bool = True) -> str:
     """The table as text; all cells are in quotes if one holds a carriage return, which Python before 3.13 leaves without."""
-    write = partial(frame.to_csv, index=False, lineterminator="\n", sep=separator)
+    write = partial(frame.to_csv, index=False, lineterminator="\n", sep=separator, header=header)
     text: str = write()
     return write(quoting=csv.QUOTE_ALL) if "\r" in text else text
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from ...models.trees import Boosted
 from ...schema import Mask, Recorded, Schema, Values
 from ...training import Check, Fitted, Objective, Recipe, ardm, blending, fit, fit_share, fit_temperature, fit_weights, growing
 from ...training.blending import Background, some_of
+from ...training.distributed import this_world
 from ...training.growing import TREES, KeptBack, fit_boosted, start_growing
 from ...training.loop import M, limited_threads, repeated, split
 
@@ -97,17 +99,26 @@ def fit_table(
     Memory and trees, whose steps are few and large, are trained in the background. A table with very many columns has neither.
     """
     recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
+    asked = (objective or ardm()).nats()
     recipe = recipe if objective is None else replace(recipe, objective=objective)
+    world = this_world()
     network = build_model(schema, table_heads(schema), seed=seed)
     rows, rng = present.any(-1).nonzero().squeeze(-1), torch.Generator().manual_seed(seed)
+    trained, held = parts = split(present, recipe)
+
+    def fit_network() -> list[Check]:
+        run = partial(fit, copies=copies, parts=parts, checkpoint=world.checkpoint, world=world)
+        found = run(network, x, present, recipe, progress=progress)
+        return raise_if_interrupted(found).history
+
     if len(rows) < FEW_ROWS:
-        return TrainedTable(
-            network, raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        )
+        return TrainedTable(network, fit_network())
     if len(schema) > MOST_COLUMNS:
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
-        return TrainedTable(of_wide(network, x, present, recipe, keep_rows, rng, copies), history)
-    (trained, held), kept = split(present, recipe), remembered(rows, seed)
+        history = fit_network()
+        return TrainedTable(of_wide(network, x, present, parts, keep_rows, rng, copies, asked), history)
+    if not world.is_writer:  # the first rank alone has memory and trees
+        return TrainedTable(network, fit_network())
+    kept = remembered(rows, seed)
     place = torch.full((len(x),), -1).scatter(0, kept, torch.arange(len(kept)))  # of every row in the memory
     all_rows, trained, held = (repeated(some, copies) for some in (rows, trained, held))
     with limited_threads(1), Background() as beside:
@@ -120,18 +131,18 @@ def fit_table(
         early = start_growing(beside, schema, x[trained], present[trained], rng, count)
         enough = len(rows) > MEMORY_MUST_PAY_FROM  # a tenth more rows would not change the trees
         late = early if enough else start_growing(beside, schema, x[all_rows], present[all_rows], rng, count)
-        history = raise_if_interrupted(fit(network, x, present, recipe, progress=progress, copies=copies)).history
+        history = fit_network()
         models = list[Trained]([network])
         if memory is not None:
             models.append(memory.result())
-        kept_back = KeptBack(x[held], present[held], ardm())
+        kept_back = KeptBack(x[held], present[held], asked)
         widths = few_steps(effort, growing.SURENESS_STEPS)
         models.append(fit_boosted(schema, early.grown(), x[trained], present[trained], kept_back, rng, widths))
         seen, own = values_seen(schema, x, present, trained, copies), torch.stack([place[held], held], dim=-1)
         if copies is not None:
             own[:, 1] = -1  # not among the values that were seen
         model = weighed(
-            models, x[held], present[held], seen, own if keep_rows else None, rng, few_steps(effort, blending.GATE_STEPS)
+            models, x[held], present[held], seen, own if keep_rows else None, rng, few_steps(effort, blending.GATE_STEPS), asked
         )
         for member in model.members():
             if isinstance(member, Boosted) and not enough:
@@ -144,18 +155,19 @@ def of_wide(
     network: AnyOrderModel,
     x: Values,
     present: Mask,
-    recipe: Recipe,
+    parts: tuple[Tensor, Tensor],
     keep_rows: bool,
     rng: torch.Generator,
-    copies: Tensor | None = None,
+    copies: Tensor | None,
+    asked: Objective,
 ) -> Trained:
     """The network of a table with many columns, and counts: a memory's metric and trees grow with the square of the columns."""
-    blend, (trained, held) = Blend([network]), (repeated(some, copies) for some in split(present, recipe))
+    blend, (trained, held) = Blend([network]), (repeated(some, copies) for some in parts)
     if not keep_rows:
         return blend
     blend.remember(values_seen(network.schema, x, present, trained, copies))
     own = held if copies is None else torch.full_like(held, -1)
-    fit_share(blend, x[held], present[held], ardm(), torch.stack([held * 0 - 1, own], dim=-1), rng)
+    fit_share(blend, x[held], present[held], asked, torch.stack([held * 0 - 1, own], dim=-1), rng)
     return with_counts(blend, x, present, torch.full((len(x),), -1), rng, copies)
 
 
@@ -169,20 +181,30 @@ def of_rows(copies: Tensor | None, rows: Tensor) -> Tensor | None:
 
 
 def weighed(
-    models: list[Trained], x: Values, present: Mask, seen: Recurring, own: Tensor | None, rng: torch.Generator, steps: int
+    models: list[Trained],
+    x: Values,
+    present: Mask,
+    seen: Recurring,
+    own: Tensor | None,
+    rng: torch.Generator,
+    steps: int,
+    asked: Objective,
 ) -> Blend:
-    """The blend of those models that earn a weight on these rows; in large tables values recur, if rows may be kept (`own`)."""
+    """The blend of those models that earn a weight on these rows, where such questions are asked of them.
+
+    In large tables values recur, if rows may be kept (`own`).
+    """
     blend = Blend(models)
     slow = len(seen.rows) > MOST_MEMORY_ROWS
     if own is not None and slow:  # a memory of all rows copies their values by itself
         blend.remember(seen)
-        fit_share(blend, x, present, ardm(), own, rng)
+        fit_share(blend, x, present, asked, own, rng)
     pays = [NATS_THAT_PAY if slow and isinstance(model, Memory) else 0.0 for model in models]
-    kept = fit_weights(blend, x, present, ardm(), own, rng, steps, seen, pays, needed(models) if slow else ())
+    kept = fit_weights(blend, x, present, asked, own, rng, steps, seen, pays, needed(models) if slow else ())
     rest = some_of(blend, kept)
     rest.weight.data = blend.weight.data[kept]
     if any(isinstance(variable.domain, Recorded) for variable in rest.schema):
-        fit_temperature(rest, x, present, ardm(), own, rng)
+        fit_temperature(rest, x, present, asked, own, rng)
     return rest
 
 

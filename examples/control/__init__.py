@@ -1,0 +1,1 @@
+"""Shared autonomy: an operator moves some joints, the model moves the rest."""

@@ -1,0 +1,1 @@
+"""Text: gaps restored, typos found, passages scored and drawn, files compressed."""
