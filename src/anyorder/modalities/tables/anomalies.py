@@ -22,7 +22,7 @@ from .dataframes import Frame, as_frame
 from .encoder import TableEncoder
 
 RARE_SHARE = 0.001  # the chance from which a cell is called odd: one cell of a thousand is, in a table without errors
-ANOMALY_ROWS_PER_CALL, ANOMALY_NUMBERS_AT_ONCE = 512, 32
+ANOMALY_ROWS_PER_CALL, ANOMALY_NUMBERS_AT_ONCE = 512, 128
 CELLS_SHOWN = 12
 OUTERMOST, TAIL, PASSES = 1e-7, 0.02, 2
 INTERVAL_LEVEL = 0.9

@@ -176,6 +176,9 @@ class CategoryColumn(Column):
 
     def unseen(self, series: "nw.Series[Any]") -> set[Any]:
         """Values that are no level."""
+        others = set(series.to_list()) - set(self.levels)
+        if all(v is None or (isinstance(v, float) and v != v) for v in others):
+            return set()  # nothing but gaps, found without asking the dataframe library what they are
         return {v for v in series.drop_nulls().unique().to_list() if v == v} - set(self.levels)
 
     def decode(self, values: Numbers, rng: np.random.Generator | None = None) -> list[Any]:
@@ -345,6 +348,8 @@ def read_numbers(series: "nw.Series[Any]") -> Numbers:
         )
     if series.dtype == nw.Datetime:
         series = series.dt.timestamp("ms")
+    if series.dtype.is_float():  # gaps come as NaN
+        return np.asarray(series.to_numpy(), dtype=np.float64)
     gaps = series.is_null().to_numpy()
     values = np.full(len(series), np.nan)
     values[~gaps] = series.drop_nulls().cast(nw.Float64).to_numpy()

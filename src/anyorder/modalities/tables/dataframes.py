@@ -84,8 +84,10 @@ def has_text_labels(table: Frame) -> bool:
 
 def is_gap(series: Series) -> NDArray[np.bool_]:
     """Which cells hold nothing; NaN is nothing."""
-    gaps = series.is_null() | series.is_nan() if series.dtype.is_float() else series.is_null()
-    return gaps.fill_null(True).to_numpy().astype(bool)
+    gaps = series.is_null()
+    if series.dtype.is_float():
+        gaps = (gaps | series.is_nan()).fill_null(True)
+    return gaps.to_numpy().astype(bool)
 
 
 def put_cells(series: Series, rows: list[int], values: list[Any]) -> Series:
@@ -100,10 +102,11 @@ def put_cells(series: Series, rows: list[int], values: list[Any]) -> Series:
 
 def column_of(values: list[Any], like: Series) -> Series:
     """Values as a column with the name and the dtype of another; whole numbers stop where the dtype does."""
-    if like.dtype.is_integer():
-        values = within_dtype(values, str(like.dtype))
+    dtype = like.dtype
+    if dtype.is_integer():
+        values = within_dtype(values, str(dtype))
     made = nw.new_series(like.name, values, backend=like.implementation)
-    zone = getattr(like.dtype, "time_zone", None)
+    zone = getattr(dtype, "time_zone", None)
     if zone is not None and made.dtype == nw.Datetime and made.dtype.time_zone is None:  # type: ignore[attr-defined]
         made = made.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     native, wanted = made.to_native(), like.to_native()

@@ -392,14 +392,14 @@ def tell_of_gaps(encoder: TableEncoder, filled: Frame) -> None:
     """One note about all cells that are gaps still, with the reason."""
     frame = as_frame(filled, names=encoder.names)
     modelled = {column.name for column in encoder.columns}
-    left = {name: int(encoder.sentinels.gaps(frame[name]).sum()) for name in frame.columns}
+    left = {name: int(encoder.sentinels.gaps(frame[name]).sum()) for name in frame.columns if name not in modelled}
     told = []
     for name, count in left.items():
-        if count and name not in modelled:
+        if count:
             reason = f"it {encoder.left_out[name]}" if name in encoder.left_out else "the model does not know the column"
             told.append(f"{count} of {name} ({reason})")
     if told:
-        total = sum(count for name, count in left.items() if name not in modelled)
+        total = sum(left.values())
         warnings.warn(f"{total} gap{'s' if total > 1 else ''} stay: {', '.join(told)}.", stacklevel=3)
 
 
