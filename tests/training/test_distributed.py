@@ -26,8 +26,8 @@ def start(folder, rank, port, *more, size=2):
         "OMP_NUM_THREADS": "1",
         "ANYORDER_SECONDS_OF_SILENCE": "60",
     }
-    output = open(folder / f"rank{rank}.txt", "w")  # noqa: SIM115
-    return subprocess.Popen([sys.executable, SCRIPT, folder, *more], env=environment, stdout=output, stderr=subprocess.STDOUT)
+    with open(folder / f"rank{rank}.txt", "w") as output:  # the process has a handle of its own
+        return subprocess.Popen([sys.executable, SCRIPT, folder, *more], env=environment, stdout=output, stderr=subprocess.STDOUT)
 
 
 def free_port():

@@ -208,10 +208,17 @@ def table(sigma, rows, seed, whole):
 @pytest.mark.parametrize(("sigma", "whole"), [(3, True), (2, False)])
 def test_intervals_cover_what_they_should_and_scores_are_no_worse(sigma, whole):
     train, test = table(sigma, 700, 1, whole), table(sigma, 1000, 2, whole)
-    model = AnyOrder(effort=0.05).fit(train)
-    low, high = model.intervals(test.assign(y=np.nan), 0.9)
-    assert 0.88 <= ((test.y >= low.y) & (test.y <= high.y)).mean() <= (0.94 if whole else 0.93)  # whole numbers cover their ends
+    covered, inside = [], []  # of a whole number an end holds much: nine tenths lie between what is inside and what is covered
+    models = [AnyOrder(effort=0.05, random_state=seed).fit(train) for seed in range(3)]
+    for model in models:
+        low, high = model.intervals(test.assign(y=np.nan), 0.9)
+        covered.append(((test.y >= low.y) & (test.y <= high.y)).mean())
+        inside.append(((test.y > low.y) & (test.y < high.y)).mean())
+    assert np.mean(covered) >= 0.88
+    assert np.mean(inside) <= 0.93
+    assert min(covered) >= 0.85
+    assert max(inside) <= 0.96
     if whole:  # the same cells in both, so that nats can be compared
         plain = AnyOrder(effort=0.05, kinds={"y": "linear"}).fit(train)
-        better = model.score_samples(test, ["y"], ["a", "g"]) - plain.score_samples(test, ["y"], ["a", "g"])
+        better = models[0].score_samples(test, ["y"], ["a", "g"]) - plain.score_samples(test, ["y"], ["a", "g"])
         assert better.mean() > 0.05

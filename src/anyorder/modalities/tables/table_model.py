@@ -99,7 +99,7 @@ def fit_table(
     Memory and trees, whose steps are few and large, are trained in the background. A table with very many columns has neither.
     """
     recipe = network_recipe(len(x) if copies is None else int(copies.sum()), len(schema), effort, seed, device)
-    asked = (objective or ardm()).nats()
+    asked = ardm() if objective is None else objective.nats()
     recipe = recipe if objective is None else replace(recipe, objective=objective)
     world = this_world()
     network = build_model(schema, table_heads(schema), seed=seed)
