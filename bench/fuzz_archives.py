@@ -34,7 +34,8 @@ from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans, untrained_stage
 from anyorder.modalities.tables.codec.table_archives import FrameSource, decompress_table
 from anyorder.modalities.tables.codec.table_codec import fit_table_codec
-from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
+from anyorder.modalities.text.codec.text_archives import text_source, unpack_text
+from anyorder.modalities.text.codec.text_codec import TextCodec
 
 VALUES: list[Any] = [None, -1, 0, 1, 2**31, 2**63, 10**30, 1.5, "", "x", "../x", [], {}, [10**9] * 3, True, "<f8", "|O", "folder"]
 

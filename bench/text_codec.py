@@ -28,8 +28,9 @@ from results import Results, flags
 
 from anyorder.archives import ArchiveModel, OpenArchive, compress
 from anyorder.coding import Archive
-from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
 from anyorder.modalities.text.codec.engine import is_fast
+from anyorder.modalities.text.codec.text_archives import text_source, unpack_text
+from anyorder.modalities.text.codec.text_codec import TextCodec
 
 Method = tuple[Callable[[bytes], bytes], Callable[[bytes], bytes]]
 TEST = 4_000_000  # characters of text8 at its end; as many before them are left to others for validation

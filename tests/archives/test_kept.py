@@ -26,7 +26,8 @@ from anyorder.modalities.images.pixels import ImageEncoder
 from anyorder.modalities.images.pyramid_codec import ImageCodec, Stage, frozen_stage, plans
 from anyorder.modalities.tables.codec.table_archives import ArrowSource, BytesSource, FrameSource, csv_source, decompress_table
 from anyorder.modalities.tables.codec.table_codec import fit_table_codec
-from anyorder.modalities.text.codec import TextCodec, text_source, unpack_text
+from anyorder.modalities.text.codec.text_archives import text_source, unpack_text
+from anyorder.modalities.text.codec.text_codec import TextCodec
 from anyorder.models.any_order import AnyOrderModel
 from anyorder.networks import IntegerUNet
 from anyorder.schema import Schema

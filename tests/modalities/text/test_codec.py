@@ -11,10 +11,11 @@ from anyorder.archives import ArchiveModel, OpenArchive, compress, from_bytes, t
 from anyorder.archives.blocks import MODELLED
 from anyorder.coding import Archive
 from anyorder.errors import FormatError, InputError
-from anyorder.modalities.text.codec import TextCodec, fit_text_codec, kernel, tables, text_source, unpack_text, unpack_text_to
 from anyorder.modalities.text.codec import engine as engine_module
+from anyorder.modalities.text.codec import kernel, tables
 from anyorder.modalities.text.codec.engine import Engine, is_fast
-from anyorder.modalities.text.codec.text_archives import PART, FileSource
+from anyorder.modalities.text.codec.text_archives import PART, FileSource, text_source, unpack_text, unpack_text_to
+from anyorder.modalities.text.codec.text_codec import TextCodec, fit_text_codec
 
 PATHS = [pytest.param(True, marks=pytest.mark.skipif(not is_fast(), reason="needs numba")), False]
 needs_both = pytest.mark.skipif(not is_fast(), reason="needs numba")

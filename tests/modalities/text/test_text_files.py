@@ -7,8 +7,9 @@ from anyorder.cli import app
 from anyorder.errors import FormatError, UnavailableError
 from anyorder.modalities.base import MODALITIES, Fitted, Modality, register
 from anyorder.modalities.compression import compress, decompress
-from anyorder.modalities.text.codec import TextCodec, fit_text_codec, reads_text, text_source, unpack_text, unpack_text_to
 from anyorder.modalities.text.codec.engine import is_fast
+from anyorder.modalities.text.codec.text_archives import reads_text, text_source, unpack_text, unpack_text_to
+from anyorder.modalities.text.codec.text_codec import TextCodec, fit_text_codec
 
 needs_numba = pytest.mark.skipif(not is_fast(), reason="priming takes a minute without numba")
 PROSE = "The people who lived in the village knew that the river would rise again, as it had in the years before.\n" * 20

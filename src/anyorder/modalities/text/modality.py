@@ -15,7 +15,8 @@ from ...training import Check
 from ...training.checkpoint import checked_number
 from ..base import DataFile, Modality, Training
 from .alphabet import END, Alphabet, Codes
-from .codec import TextCodec, fit_text_codec, reads_text, text_source, unpack_text, unpack_text_to
+from .codec.text_archives import reads_text, text_source, unpack_text, unpack_text_to
+from .codec.text_codec import TextCodec, fit_text_codec
 from .corpus import corpus_of, is_texts, read_corpus, reads_texts, texts_of
 from .fitted_text import FittedText
 

@@ -6,8 +6,3 @@ engine.py         the model made ready and primed; texts coded with it on either
 text_codec.py     the codec of archives: the model primed by a text
 text_archives.py  texts, files and folders as items of archives
 """
-
-from .text_archives import reads_text, text_source, unpack_text, unpack_text_to
-from .text_codec import TextCodec, fit_text_codec
-
-__all__ = ["TextCodec", "fit_text_codec", "reads_text", "text_source", "unpack_text", "unpack_text_to"]
