@@ -246,7 +246,7 @@ class TextMemory(Trained):
 class Readings:
     """The automata of both directions, each built when it is first asked for: most questions need one of them."""
 
-    def __init__(self, tables: Sequence[Table], levels: int, fewest: int, end: int | None) -> None:
+    def __init__(self, tables: Sequence[Table], levels: int, fewest: int, end: int | None = None) -> None:
         self.tables, self.levels, self.fewest, self.end = tables, levels, fewest, end
 
     @cached_property
