@@ -222,6 +222,10 @@ class TextMemory(Trained):
 
     # In files
 
+    def knows_probabilities(self) -> bool:
+        """Counts that could be unpacked always give some; to try it would build what the first question may not need."""
+        return all((table.counts > 0).all() for table in self._readings.tables)
+
     def describe(self) -> Description:
         about = {"levels": self.levels, "fewest": self.fewest, "length": len(self.schema), "sizes": self.sizes}
         return {**about, "beam": self.beam, "both": self.both, "end": self.end}
