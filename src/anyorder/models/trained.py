@@ -51,7 +51,6 @@ class Trained(nn.Module, ABC):
         x, given = torch.zeros(2, len(self.schema)), torch.tensor([[False], [True]]).expand(2, len(self.schema))
         return not bool(self(x, given).log_prob(x).isnan().any())
 
-
     @abstractmethod
     def describe(self) -> Description:
         """What `rebuild` needs besides the tensors."""
