@@ -13,6 +13,7 @@ from .text_counts import Table, bits_of, without_first
 ROOT = 0  # the state in which nothing is known of what came before
 DENSE_CELLS = 2**21  # (state, symbol) pairs of the shortest contexts that are kept as whole rows
 RAW_SCALE, LOWER_SCALE = 1.4, 1.1  # of the discounts; tuned on text8's validation part, as the next two
+END_PRIOR = 1.0  # occurrences of a context for which the share of ends of its suffix counts
 LOWER_SHARE, OFTEN = 0.8, 20.0  # the share of the lower distribution, half of it where symbols occur 20 times a neighbour
 Symbols = UInt8[np.ndarray, " place"]
 States = Int[np.ndarray, "*states"]
@@ -37,11 +38,19 @@ class Automaton:
     Modified Kneser-Ney: :math:`p_\text{lower}` counts in how many contexts a string occurs, and the last distribution is half
     that and half what the counts themselves say. Only pairs that were seen are stored; others are looked up in the suffix.
 
+    The symbol that ends documents is not smoothed like that: it follows many contexts, each of them seldom, which Kneser-Ney
+    takes for a sign that it fits anywhere. Whether a document ends is decided first, and then which other symbol follows:
+
+    .. math:: p(\text{end} \mid s) = \frac{c(s\,\text{end}) + p(\text{end} \mid \text{suffix of } s)}{c(s) + 1}
+
+    That rests on how often it was seen: a context without an end has less of it than its suffix.
+
     Reference: Chen and Goodman, An Empirical Study of Smoothing Techniques for Language Modeling (1999).
     """
 
-    def __init__(self, tables: Sequence[Table], levels: int, fewest: int) -> None:
+    def __init__(self, tables: Sequence[Table], levels: int, fewest: int, end: int | None = None) -> None:
         self.levels, self.order = levels, len(tables) - 1  # the longest context
+        self.end, self.choices = end, levels - (end is not None)  # what ends documents, and how many others there are
         contexts = number_contexts(tables, levels, fewest)
         self.parent, self.length = contexts.parent, contexts.length
         self.last, self.last_but_one = contexts.last, contexts.last_but_one
@@ -50,6 +59,7 @@ class Automaton:
         sizes = []
         owners, symbols, finals, lowers, targets = (list[NDArray[Any]]() for _ in range(5))
         self.back, self.back_lower = np.ones(count, np.float32), np.ones(count, np.float32)
+        self.ends = np.full(count, 1.0 / levels)  # p(end | state)
         bits, filled = bits_of(levels), 0
         for length, table in enumerate(tables, 1):
             prefix = tables[length - 2].find(table.keys >> np.uint64(bits)) if length > 1 else np.zeros(len(table.keys), int)
@@ -59,15 +69,18 @@ class Automaton:
             pairs_of[length] = np.full(len(table.keys), -1, np.int64)
             pairs_of[length][mine] = filled + np.arange(len(mine))
             owner, own = owner[mine], contexts.number[length][mine]
+            symbol = (table.keys[mine] & np.uint64((1 << bits) - 1)).astype(np.uint8)
+            other: Any = 1 if end is None else symbol != end
             below = pairs_of[length - 1][suffix] if length > 1 else mine
             under: NDArray[Any]
             fallback: NDArray[Any]
             if length == 1:
-                under, fallback = np.full(len(mine), 1.0 / levels), np.zeros(len(mine), np.int64)
+                under, fallback = np.full(len(mine), 1.0 / self.choices) * other, np.zeros(len(mine), np.int64)
             else:
                 under, fallback = np.concatenate(lowers)[below], np.concatenate(targets)[below]
-            raw = table.counts[mine]
-            spread = left_neighbours(tables, length, bits)[mine] if length < len(tables) else raw
+            self._count_ends(owner, table.counts[mine], symbol, length - 1)
+            raw = table.counts[mine] * other
+            spread = left_neighbours(tables, length, bits)[mine] * other if length < len(tables) else raw
             parts = Interpolation(owner, count, under)
             top = length == len(tables)
             plain, back = parts.of(raw, LOWER_SCALE if top else RAW_SCALE)
@@ -77,7 +90,7 @@ class Automaton:
             used = np.unique(owner)
             self.back[used], self.back_lower[used] = (back + share * (back_lower - back))[used], back_lower[used]
             owners.append(owner)
-            symbols.append((table.keys[mine] & np.uint64((1 << bits) - 1)).astype(np.uint8))
+            symbols.append(symbol)
             finals.append((plain + share[owner] * (lower - plain)).astype(np.float32))
             lowers.append(lower.astype(np.float32))
             targets.append(np.where(own >= 0, own, fallback).astype(np.int32))
@@ -96,6 +109,22 @@ class Automaton:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    def _count_ends(
+        self,
+        owner: Int[np.ndarray, " pair"],
+        counts: Int[np.ndarray, " pair"],
+        symbol: Symbols,
+        length: int,
+    ) -> None:
+        """p(end) after the contexts of one length: counted, with that of the suffix for `END_PRIOR` occurrences."""
+        if self.end is None:
+            return
+        low, high = np.searchsorted(self.length, [length, length + 1])
+        is_end = symbol == self.end
+        seen = np.bincount(owner, counts, high)[low:high]
+        ended = np.bincount(owner[is_end], counts[is_end], high)[low:high]
+        self.ends[low:high] = (ended + END_PRIOR * self.ends[self.parent[low:high]]) / (seen + END_PRIOR)
 
     # One pair at a time
 
@@ -118,10 +147,20 @@ class Automaton:
         states, symbols = np.broadcast_arrays(states, symbols)
         shape = states.shape
         states, symbols = np.asarray(states.ravel(), np.int64), symbols.ravel()
+        out, after = self._step(states, symbols)
+        if self.end is not None:
+            ends = self.ends[states]
+            out = np.where(symbols == self.end, ends, out * (1 - ends))
+        return out.reshape(shape), after.reshape(shape)
+
+    def _step(
+        self, states: Int[np.ndarray, " pair"], symbols: Shaped[np.ndarray, " pair"]
+    ) -> tuple[Float64[np.ndarray, " pair"], Int32[np.ndarray, " pair"]]:
+        """The same if no document ends; the end has probability 0."""
         out, after = np.empty(len(states)), np.empty(len(states), np.int32)
         if self.fast:
-            self.fast.step(*self.sparse, states, symbols.astype(np.int64), self.levels, out, after)
-            return out.reshape(shape), after.reshape(shape)
+            self.fast.step(*self.sparse, states, symbols.astype(np.int64), self.choices, out, after)
+            return out, after
         weight: NDArray[Any] = np.ones(len(states))
         first: NDArray[Any] = np.ones(len(states), bool)
         rest: NDArray[Any] = np.arange(len(states))
@@ -140,12 +179,21 @@ class Automaton:
             weight = weight * np.where(first, self.back[states], self.back_lower[states])
             rest, states, symbols, weight = rest[~hit], self.parent[states[~hit]], symbols[~hit], weight[~hit]
             first = np.zeros(len(rest), bool)
-        return out.reshape(shape), after.reshape(shape)
+        return out, after
 
     # All symbols at a time
 
     def rows(self, states: Int[np.ndarray, " state"]) -> tuple[Float64[np.ndarray, "state s"], Int32[np.ndarray, "state s"]]:
         """How likely every symbol is next, and the state after each."""
+        out, after = self._rows(states)
+        if self.end is not None:
+            ends = self.ends[states]
+            out *= (1 - ends)[:, None]
+            out[:, self.end] = ends
+        return out, after
+
+    def _rows(self, states: Int[np.ndarray, " state"]) -> tuple[Float64[np.ndarray, "state s"], Int32[np.ndarray, "state s"]]:
+        """The same if no document ends."""
         if self.fast:
             out, after = np.empty((len(states), self.levels)), np.empty((len(states), self.levels), np.int32)
             self.fast.rows(*self.sparse, self.dense_final, self.dense_lower, self.dense_target, states, out, after)
@@ -177,7 +225,9 @@ class Automaton:
         for level in range(int(self.length[self.dense - 1]) + 1):
             at = np.flatnonzero(self.length[: self.dense] == level)
             if level == 0:
-                final[0] = lower[0] = 1.0 / self.levels
+                final[0] = lower[0] = 1.0 / self.choices
+                if self.end is not None:
+                    final[0, self.end] = lower[0, self.end] = 0.0
                 target[0] = ROOT
                 final[0] *= self.back[0]
                 lower[0] *= self.back_lower[0]
@@ -284,7 +334,7 @@ class Interpolation:
         discount = discounts(counts)
         cut = np.array([0.0, *(min(max(d * scale, 0.05), 0.95 * n) for n, d in enumerate(discount, 1))])
         kept = counts - cut[np.minimum(counts, 3)]
-        total = np.bincount(self.owner, counts, self.states)
+        total = np.maximum(np.bincount(self.owner, counts, self.states), 1)  # 0 where nothing but an end was seen
         share = kept / total[self.owner]
         back = 1.0 - np.bincount(self.owner, share, self.states)
         return share + back[self.owner] * self.under, back

@@ -41,6 +41,7 @@ class TextMemory(Trained):
     fewest: how often a string must occur to be a context.
     beam: how many contexts are kept apart at every hidden place; answers are exact if there are no more.
     both: whether to read backwards, too.
+    end: the symbol that ends documents, if there is one.
     """
 
     kind, words, all_at_once = "text-memory", "a memory of text", True
@@ -54,20 +55,29 @@ class TextMemory(Trained):
         fewest: int = 4,
         beam: int = 256,
         both: bool = True,
+        end: int | None = None,
     ) -> None:
         packed = pack(tables, levels)
-        self._hold(packed, [len(table.keys) for table in tables], levels, fewest, length, beam, both)
+        self._hold(packed, [len(table.keys) for table in tables], levels, fewest, length, beam, both, end)
 
-    def _hold(self, packed: bytes, sizes: list[int], levels: int, fewest: int, length: int, beam: int, both: bool) -> None:
+    def _hold(
+        self,
+        packed: bytes,
+        sizes: list[int],
+        levels: int,
+        fewest: int,
+        length: int,
+        beam: int,
+        both: bool,
+        end: int | None,
+    ) -> None:
         super().__init__()
-        self.sizes, self.levels, self.fewest, self.beam, self.both = sizes, levels, fewest, beam, both
+        self.sizes, self.levels, self.fewest, self.beam, self.both, self.end = sizes, levels, fewest, beam, both, end
         self.allowed: NDArray[np.int64] | None = None
         self.schema = Schema.repeat(Category(levels), length)
         self.register_buffer("packed", torch.frombuffer(bytearray(packed), dtype=torch.uint8))
         tables = unpack(packed, sizes, levels)  # rounded: a model and its file answer alike
-        self._readings = [Automaton(tables, levels, fewest)]
-        if both:
-            self._readings.append(Automaton(reversed_tables(tables, levels), levels, fewest))
+        self._readings = Readings(tables, levels, fewest, end)
 
     @classmethod
     def of(
@@ -80,12 +90,13 @@ class TextMemory(Trained):
         both: bool = True,
         most: int = 12_000_000,
         longest: int = LONGEST,
+        end: int | None = None,
     ) -> "TextMemory":
         """From texts, one following the other, as codes; `most` strings of up to `longest` symbols are kept."""
         counts = StringCounts(levels, most, longest)
         for text in texts:
             counts.add(text)
-        return cls(counts.finish(fewest), levels, length, fewest, beam, both)
+        return cls(counts.finish(fewest), levels, length, fewest, beam, both, end)
 
     def resized(
         self, length: int | None = None, beam: int | None = None, allowed: Int[np.ndarray, " symbol"] | None = None
@@ -108,7 +119,12 @@ class TextMemory(Trained):
     @property
     def forwards(self) -> Automaton:
         """Reads from left to right."""
-        return self._readings[0]
+        return self._readings.forwards
+
+    @property
+    def backwards(self) -> Automaton:
+        """Reads from right to left."""
+        return self._readings.backwards
 
     @property
     def dtype(self) -> torch.dtype:
@@ -133,7 +149,7 @@ class TextMemory(Trained):
         if not self.both:
             out[~known] = forwards[~known]
             return out
-        backwards = self._posteriors(self._readings[1], symbols[::-1], known[::-1], ROOT, allowed)[::-1]
+        backwards = self._posteriors(self.backwards, symbols[::-1], known[::-1], ROOT, allowed)[::-1]
         both = np.sqrt(np.maximum(forwards[~known], LEAST) * np.maximum(backwards[~known], LEAST))
         if allowed is not None:
             both *= np.isin(np.arange(self.levels), allowed)
@@ -171,7 +187,7 @@ class TextMemory(Trained):
         forwards = one_gap(self.forwards, symbols, state)
         if not self.both:
             return forwards
-        backwards = one_gap(self._readings[1], symbols[::-1], ROOT)[::-1]
+        backwards = one_gap(self.backwards, symbols[::-1], ROOT)[::-1]
         both = np.sqrt(np.maximum(forwards, LEAST) * np.maximum(backwards, LEAST))
         return both / both.sum(1, keepdims=True)
 
@@ -206,23 +222,44 @@ class TextMemory(Trained):
 
     # In files
 
+    def knows_probabilities(self) -> bool:
+        """Counts that could be unpacked always give some; to try it would build what the first question may not need."""
+        return all((table.counts > 0).all() for table in self._readings.tables)
+
     def describe(self) -> Description:
         about = {"levels": self.levels, "fewest": self.fewest, "length": len(self.schema), "sizes": self.sizes}
-        return {**about, "beam": self.beam, "both": self.both}
+        return {**about, "beam": self.beam, "both": self.both, "end": self.end}
 
     @classmethod
     def rebuild(cls, name: str, about: Mapping[str, Any], tensors: dict[str, Tensor]) -> "TextMemory":
         sizes = [int(size) for size in about["sizes"]]
         levels, fewest, length, beam = (int(about[one]) for one in ("levels", "fewest", "length", "beam"))
-        packed = tensors["packed"]
-        sane = 2 <= levels <= 256 and fewest >= 1 and 1 <= length <= MOST_LENGTH and 1 <= beam <= 2**16
+        packed, end = tensors["packed"], about.get("end")
+        sane = end is None or (isinstance(end, int) and 0 <= end < levels)
+        sane &= 2 <= levels <= 256 and fewest >= 1 and 1 <= length <= MOST_LENGTH and 1 <= beam <= 2**16
         if not sane or not 1 <= len(sizes) <= LONGEST or min(sizes) < 1 or packed.dtype != torch.uint8 or packed.ndim != 1:
             raise ValueError("sizes that cannot be")
         if sum(sizes) > 1000 * len(packed):
             raise ValueError(f"{sum(sizes)} strings in {len(packed)} bytes")
         memory = cls.__new__(cls)
-        memory._hold(packed.numpy().tobytes(), sizes, levels, fewest, length, beam, bool(about["both"]))
+        memory._hold(packed.numpy().tobytes(), sizes, levels, fewest, length, beam, bool(about["both"]), end)
         return memory
+
+
+@final
+class Readings:
+    """The automata of both directions, each built when it is first asked for: most questions need one of them."""
+
+    def __init__(self, tables: Sequence[Table], levels: int, fewest: int, end: int | None = None) -> None:
+        self.tables, self.levels, self.fewest, self.end = tables, levels, fewest, end
+
+    @cached_property
+    def forwards(self) -> Automaton:
+        return Automaton(self.tables, self.levels, self.fewest, self.end)
+
+    @cached_property
+    def backwards(self) -> Automaton:
+        return Automaton(reversed_tables(self.tables, self.levels), self.levels, self.fewest, self.end)
 
 
 def one_gap(automaton: Automaton, symbols: Symbols, state: int, at_once: int = 4096) -> Float64[np.ndarray, "place levels"]:

@@ -43,11 +43,11 @@ def step(
     parent: Array,
     states: Array,
     symbols: Array,
-    levels: int,
+    choices: int,
     out: Array,
     after: Array,
 ) -> None:
-    """The twin of `Automaton.step`."""
+    """The twin of `Automaton._step`."""
     for i in range(len(states)):
         state, wanted, weight, first = states[i], symbols[i], 1.0, True
         while True:
@@ -57,7 +57,7 @@ def step(
                 break
             weight *= back[state] if first else back_lower[state]
             if state == 0:
-                out[i], after[i] = weight / levels, 0
+                out[i], after[i] = weight / choices, 0
                 break
             state, first = parent[state], False
 
@@ -79,7 +79,7 @@ def rows(
     out: Array,
     after: Array,
 ) -> None:
-    """The twin of `Automaton.rows`."""
+    """The twin of `Automaton._rows`."""
     dense, levels = dense_final.shape
     chain = np.empty(300, np.int64)
     for i in range(len(states)):

@@ -46,6 +46,11 @@ class Trained(nn.Module, ABC):
     def forward(self, x: Values, given: Mask, context: Tensor | None = None) -> Conditionals:
         """The distribution of every variable of every row, each alone, given what is known."""
 
+    def knows_probabilities(self) -> bool:
+        """Whether it answers with numbers where nothing is known, and where everything is."""
+        x, given = torch.zeros(2, len(self.schema)), torch.tensor([[False], [True]]).expand(2, len(self.schema))
+        return not bool(self(x, given).log_prob(x).isnan().any())
+
     @abstractmethod
     def describe(self) -> Description:
         """What `rebuild` needs besides the tensors."""
@@ -110,10 +115,9 @@ def check_answers(name: str, model: Trained) -> None:
                 f"{name} is damaged: {which!r} holds a weight of {largest:.0e}, which no training leads to. "
                 "Restore it from a copy or fit the model again."
             )
-    x, given = torch.zeros(2, len(model.schema)), torch.tensor([[False], [True]]).expand(2, len(model.schema))
     try:
         with torch.no_grad():
-            sane = not model(x, given).log_prob(x).isnan().any()
+            sane = model.knows_probabilities()
     except (*BAD_CONTENT, AnyOrderError):
         sane = False
     if not sane:

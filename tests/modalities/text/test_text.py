@@ -169,9 +169,33 @@ def test_draws_keep_what_is_given_and_follow_seeds(model):
     assert model.sample(1, given="the q____ ", temperature=0.05) == ["the quick "]
     new = model.sample(12)
     assert all(set(one) <= set(" ".join(WORDS)) for one in new)
-    assert np.mean([len(one) for one in new]) > 30
+    assert np.mean([len(one) for one in new]) > 100
     with pytest.raises(InputError, match="has no gap to draw"):
         model.sample(1, given="abc")
+
+
+@pytest.mark.parametrize(("documents", "words"), [(30, 15), (120, 40)])
+def test_drawn_documents_are_as_long_as_those_of_a_small_corpus(documents, words):
+    """Mean and quartiles within a quarter, as far as so few documents tell them; nearly none empty."""
+    rng = np.random.default_rng(documents)
+    corpus = [story(count, seed) for seed, count in enumerate(rng.geometric(1 / words, documents))]
+    model = AnyOrder().fit(corpus)
+    lengths, drawn = ([len(one) for one in texts] for texts in (corpus, model.sample(400)))
+    assert np.mean(drawn) == pytest.approx(np.mean(lengths), rel=0.25)
+    typical = -np.log([0.75, 0.5, 0.25]) * np.mean(lengths)  # of as many words, on average
+    assert np.quantile(drawn, [0.25, 0.5, 0.75]) == pytest.approx(typical, rel=0.25)
+    assert np.mean(np.array(drawn) == 0) < 0.02
+
+
+def test_longer_gaps_need_only_the_forward_reading(model, tmp_path):
+    model.save(tmp_path / "m.ao")
+    other = AnyOrder.load(tmp_path / "m.ao")
+    restored = other.restore("the q____ brown")
+    assert restored.text == "the quick brown"
+    assert set(restored.characters) == {5, 6, 7, 8}
+    assert "backwards" not in vars(other.model_._readings)
+    assert other.restore("the q_ick").text == "the quick"
+    assert "backwards" in vars(other.model_._readings)
 
 
 # Keeping

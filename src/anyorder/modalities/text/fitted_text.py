@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from ...errors import InputError
 from ...inference import mixture_log_prob, sample, seeded
 from ...models.text_automaton import ROOT
+from ...models.text_lattice import Lattice
 from ...models.text_memory import TextMemory
 from ...subsets import CanonicalOrder, OneByOne, Order, Quadratic, Question, RandomOrder, Schedule
 from ...training import Check
@@ -217,7 +218,8 @@ class FittedText(Fitted):
             place = slice(start, start + len(lattice.stages))
             best[place], own = lattice.best()
             log_p += own
-        alone = self.model.posteriors(codes, ~gone, ROOT, letters)
+        holes = runs(gone)
+        alone = self._alone(codes, gone, lattices, single=any(length == 1 for _, length in holes))
         characters = {int(i): self._alternatives(alone[i], alternatives) for i in np.flatnonzero(gone)}
         fillings = [self._filled(text, gone, one) for one in many]
         gaps = [
@@ -228,10 +230,21 @@ class FittedText(Fitted):
                 if length == 1
                 else by_frequency([one[start : start + length] for one in fillings], alternatives),
             )
-            for start, length in runs(gone)
+            for start, length in holes
         ]
         drawn = tuple(fillings[:draws])
         return Restored(text, self._filled(text, gone, best), math.exp(log_p), tuple(gaps), drawn, characters)
+
+    def _alone(
+        self, codes: Codes, gone: NDArray[np.bool_], lattices: list[tuple[int, Lattice]], single: bool
+    ) -> NDArray[np.float64]:
+        """The distributions of single characters: of both readings if a gap has one character, else of the forward reading."""
+        if single:
+            return self.model.posteriors(codes, ~gone, ROOT, np.arange(FIRST, self.alphabet.levels))
+        out = np.zeros((len(codes), self.alphabet.levels))
+        for start, lattice in lattices:
+            out[start : start + len(lattice.stages)] = lattice.posteriors(self.alphabet.levels)
+        return out
 
     def _alternatives(self, chances: NDArray[np.float64], most: int) -> tuple[Alternative, ...]:
         order = np.argsort(-chances, kind="stable")[:most]

@@ -50,7 +50,7 @@ class Text(Modality):
         if read < SHORTEST:
             raise InputError(f"The text has {read} characters; expected at least {SHORTEST} to learn from.")
         fewest = 4 if read >= MUCH_TEXT else 2
-        memory = TextMemory(counts.finish(fewest), alphabet.levels, fewest=fewest)
+        memory = TextMemory(counts.finish(fewest), alphabet.levels, fewest=fewest, end=END)
         return FittedText(alphabet, memory, len(corpus), read)
 
     def rebuild(self, model: Trained, about: Mapping[str, Any], history: list[Check]) -> FittedText:
