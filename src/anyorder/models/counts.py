@@ -233,9 +233,11 @@ class Counts(NamedTuple):
     def corrected(self, ratio: Float[Tensor, "cell bin"], own: Float[Tensor, "cell bin"], worth: Tensor) -> Tensor:
         """The factors of the bins after this look; `own` is what the model says of the cells themselves."""
         seen, expected = (torch.from_numpy(part).double() for part in self)
+        enough = seen.sum(-1, keepdim=True) >= FEWEST_RECURRING
+        if not enough.any():
+            return ratio
         prior = torch.where(expected[:, :1].isnan(), own, expected).clamp(min=LEAST_MASS) * ratio
         prior = prior / prior.sum(-1, keepdim=True)
-        enough = seen.sum(-1, keepdim=True) >= FEWEST_RECURRING
         return torch.where(enough, ratio * posterior(seen, prior, worth) / prior, ratio)
 
 
