@@ -16,6 +16,7 @@ CORE := tests $(addprefix --ignore=tests/,$(NOT_CORE))
 demo: .venv/installed
 	@$(BIN)/python examples/01_table.py
 	@$(BIN)/python examples/06_pictures.py
+	@$(BIN)/python examples/08_text.py
 
 test: lint
 	@$(TESTED) $(BIN)/python -m pytest -n 2 --dist worksteal
