@@ -50,7 +50,12 @@ def main() -> None:
     args = flags(__doc__, [*SOURCES, DIGITS], default=["yacht", "wine", "california", DIGITS]).parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore", UserWarning)
-    results = Results.open("objectives", args, "Nats of held-out rows", keys=("data", "question", "objective"), compare=("nats",))
+    results = Results.open(
+        "objectives",
+        args,
+        "Objectives on the questions they are for, nats of held-out rows",
+        keys=("data", "question", "objective"),
+    )
     for name in args.tables:
         for seed in args.seeds:
             measure(results, name, seed, args.effort)

@@ -84,6 +84,8 @@ def main() -> None:
     parser.add_argument("--passages", type=int, default=60)
     args = parser.parse_args()
     results = Results.open("restore", args, "Characters that are right", keys=("part", "method"), protocol="fixed texts")
+    if not 0 < args.train <= TRAIN:
+        raise SystemExit(f"--train {args.train}: the training part has {TRAIN} characters.")
     text = text8()
     learned = text[TRAIN - args.train : TRAIN]
     memory, _ = learn(learned, args.fewest, args.most, args.beam)

@@ -100,6 +100,8 @@ def main() -> None:
     args = parser.parse_args()
     title = "text8, bits a character"
     results = Results.open("text8", args, title, keys=("part", "method"), protocol="fixed texts")
+    if not 0 < args.train <= TRAIN:
+        raise SystemExit(f"--train {args.train}: the training part has {TRAIN} characters.")
     text = text8()
     memory, cost = learn(text[TRAIN - args.train : TRAIN], args.fewest, args.most, args.beam)
     cost["peak GB"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
