@@ -12,7 +12,7 @@ from anyorder import AnyOrder
 from anyorder.errors import FormatError, InputError, UnavailableError
 from anyorder.modalities.registry import modality_of, modality_reading
 from anyorder.modalities.text.alphabet import CODE_POINTS, END, FIRST, OTHER, Alphabet
-from anyorder.modalities.text.corpus import read_corpus
+from anyorder.modalities.text.corpus import is_texts, read_corpus
 from anyorder.modalities.text.modality import Text
 from anyorder.subsets import CanonicalOrder
 
@@ -70,6 +70,16 @@ def test_lists_columns_and_files_are_the_same(tmp_path):
     assert all(score == scores[0] for score in scores)
     assert isinstance(modality_reading(tmp_path / "all"), Text)
     assert isinstance(modality_reading(tmp_path / "all.jsonl"), Text)
+
+
+class NeverListed(np.ndarray):
+    def tolist(self):
+        pytest.fail("every number of an array was made a Python object to find out that it is no text")
+
+
+@pytest.mark.parametrize("shape", [(5, 4, 4), (6, 3), (7,)])
+def test_numbers_are_no_text_and_are_not_looked_at_one_by_one(shape):
+    assert not is_texts(np.zeros(shape, np.uint8).view(NeverListed))
 
 
 def test_rows_of_a_table_and_folders_of_images_are_no_text(tmp_path):

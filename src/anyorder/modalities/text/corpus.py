@@ -69,6 +69,8 @@ def is_texts(X: Any) -> bool:
     """Whether these are texts, or say where texts are."""
     if isinstance(X, Corpus | str | Path):
         return True
+    if isinstance(X, np.ndarray) and (X.ndim != 1 or X.dtype.kind not in "OTU"):
+        return False  # numbers, which may be many, are not looked at one by one
     if isinstance(X, np.ndarray) or (hasattr(X, "to_list") and not hasattr(X, "columns")):
         X = X.tolist() if hasattr(X, "tolist") else X.to_list()  # a column of numpy, pandas or polars
     return isinstance(X, list | tuple) and len(X) > 0 and all(isinstance(one, str) for one in X)
